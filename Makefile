@@ -1,0 +1,70 @@
+# The commands of the project. Everything they make is in .venv/ and build/.
+# Paths are relative and tools run as "python -m", so a folder with spaces in its name works.
+
+PYTHON ?= python3
+export PYTHON
+
+VENV_PYTHON := .venv/bin/python
+COMPILED_PYTHON := build/compiled/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup venv preflight demo test lint bench docs test-long test-ecosystem pins clean
+
+help: ## Show this list.
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
+
+setup: preflight ## Make .venv (plain, editable) and build/compiled (compiled). Repeats in a second.
+	@"$(PYTHON)" tools/setup.py venv compiled
+
+venv: preflight ## Make .venv only.
+	@"$(PYTHON)" tools/setup.py venv
+
+preflight:
+	@tools/preflight.sh
+
+demo: setup ## Start a broker and watch a group survive a killed consumer.
+	@"$$("$(PYTHON)" tools/setup.py python)" examples/demo.py
+
+test: ## Lint, all tests on the plain build, core tests again on the compiled build.
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory setup
+	@echo "== all tests, plain build"
+	@$(VENV_PYTHON) -m pytest
+	@if [ "$$("$(PYTHON)" tools/setup.py python)" = "$(COMPILED_PYTHON)" ]; then \
+		echo "== unit, conformance and property tests, compiled build"; \
+		$(COMPILED_PYTHON) -m pytest -p no:cacheprovider $(wildcard tests/unit tests/conformance tests/property); \
+	else \
+		echo "== the compiled build could not be made on this machine, so its tests did not run; build/logs/wheel.log says why"; \
+	fi
+
+lint: venv ## Check style (ruff) and types (mypy, strict).
+	@$(VENV_PYTHON) -m ruff check .
+	@$(VENV_PYTHON) -m ruff format --check .
+	@$(VENV_PYTHON) -m mypy
+
+bench: setup ## Measure the broker beside a real server, plain and compiled.
+	@echo "== plain build"
+	@$(VENV_PYTHON) bench/broker.py
+	@if [ "$$("$(PYTHON)" tools/setup.py python)" = "$(COMPILED_PYTHON)" ]; then \
+		echo "== compiled build"; \
+		$(COMPILED_PYTHON) bench/broker.py; \
+	fi
+
+docs: venv ## Write the documentation site to build/docs-site.
+	@"$(PYTHON)" tools/setup.py docs
+	@build/docs-env/bin/python -m zensical build --clean
+
+test-long: setup ## The large counts. Needs a Redis 7.0 and a Redis 8.6 server.
+	@$(VENV_PYTHON) tools/long_servers.py
+	@$(VENV_PYTHON) -m pytest -m long
+
+test-ecosystem: setup ## Other people's libraries on our broker.
+	@$(VENV_PYTHON) -m pytest -m ecosystem
+
+pins: venv ## Pin the newest versions of all requirements, with hashes.
+	@$(VENV_PYTHON) tools/pins.py
+
+clean: ## Remove both environments and everything built.
+	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	@find src -name '*.so' -exec rm -f {} +
+	@find src tests tools examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,1 @@
+"""The headrace command: main.py, and one file per subcommand."""

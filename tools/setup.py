@@ -1,0 +1,208 @@
+"""Makes the environments that the Makefile works in, and leaves alone what is already right.
+
+    python3 tools/setup.py venv        .venv: pinned tools, the project editable and plain
+    python3 tools/setup.py compiled    build/compiled: pinned packages, the project as a compiled wheel
+    python3 tools/setup.py docs        build/docs-env: the site generator
+    python3 tools/setup.py python      prints the fastest Python that has the project: compiled where it could be built
+
+Each environment holds a stamp: a digest of all it was made from. It is written last, so an interrupted run is simply
+repeated. Needs the standard library only; runs on the Python that will be inside the environments.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = Path(".venv")
+COMPILED = Path("build/compiled")
+DOCS = Path("build/docs-env")
+LOGS = Path("build/logs")
+STAMP = "headrace-stamp"
+
+
+class SetupFailed(Exception):
+    """A step failed; the text says which one and where its output is."""
+
+
+def main(arguments: list[str]) -> int:
+    os.chdir(ROOT)
+    steps = {"venv": make_venv, "compiled": make_compiled, "docs": make_docs}
+    if arguments == ["python"]:
+        print(python_of(COMPILED if build_in(COMPILED) == "compiled" else VENV))
+        return 0
+    if not arguments or any(name not in steps for name in arguments):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        with one_at_a_time():
+            for name in arguments:
+                steps[name]()
+    except SetupFailed as failure:
+        print(f"set-up failed: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def make_venv() -> None:
+    digest = digest_of([Path("pyproject.toml"), Path("setup.py"), Path("requirements/dev.txt")])
+    if stamp_of(VENV)[0] == digest:
+        return
+    say("making .venv: pinned tools, and headrace editable as plain Python")
+    make_environment(VENV, Path("requirements/dev.txt"))
+    editable = ["install", "--no-deps", "--no-build-isolation", "--editable", "."]
+    run("install-editable", [*pip_of(VENV), *editable], pure=True)
+    write_stamp(VENV, digest, "plain")
+
+
+def make_compiled() -> None:
+    make_venv()
+    sources = sorted(path for path in Path("src").rglob("*") if path.suffix == ".py" or path.name == "py.typed")
+    digest = digest_of([Path("pyproject.toml"), Path("setup.py"), Path("requirements/test.txt"), *sources])
+    if stamp_of(COMPILED)[0] == digest:
+        return
+    say("making build/compiled: headrace compiled with mypyc (a minute or so)")
+    make_environment(COMPILED, Path("requirements/test.txt"))
+    wheel = build_wheel()
+    run("install-wheel", [*pip_of(COMPILED), "install", "--no-deps", "--no-index", "--force-reinstall", str(wheel)])
+    build = loaded_build(COMPILED)
+    if build == "plain":
+        say(f"build/compiled: built as plain Python, the same but slower; {LOGS / 'wheel.log'} says why")
+    write_stamp(COMPILED, digest, build)
+
+
+def make_docs() -> None:
+    digest = digest_of([Path("requirements/docs.txt")])
+    if stamp_of(DOCS)[0] == digest:
+        return
+    say("making build/docs-env: the site generator")
+    make_environment(DOCS, Path("requirements/docs.txt"))
+    write_stamp(DOCS, digest, "docs")
+
+
+def build_wheel() -> Path:
+    """The compiled wheel. Object files are kept from the last time, copied sources are not: deleted ones would stay."""
+    for leftover in Path("build/setuptools").glob("lib*"):
+        shutil.rmtree(leftover)
+    wheels = Path("build/wheels")
+    shutil.rmtree(wheels, ignore_errors=True)
+    command = ["wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), "."]
+    run("wheel", [*pip_of(VENV), *command])
+    [wheel] = wheels.glob("headrace-*.whl")
+    return wheel
+
+
+def make_environment(environment: Path, requirements: Path) -> None:
+    (environment / STAMP).unlink(missing_ok=True)
+    if stamp_made_for(environment) != made_for():
+        shutil.rmtree(environment, ignore_errors=True)
+        run("venv", [sys.executable, "-m", "venv", str(environment)])
+        (environment / f"{STAMP}-python").write_text(made_for(), "utf-8")
+    install = ["install", "--no-input", "--require-hashes", "--requirement", str(requirements)]
+    run(f"install-{requirements.stem}", [*pip_of(environment), *install])
+
+
+def made_for() -> str:
+    """An environment knows its own path and its Python; after a move or an upgrade it must be made anew."""
+    return f"{ROOT}\n{sys.version}\n{os.path.realpath(sys.executable)}\n"
+
+
+def stamp_made_for(environment: Path) -> str:
+    try:
+        return (environment / f"{STAMP}-python").read_text("utf-8")
+    except OSError:
+        return ""
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256(made_for().encode())
+    digest.update(f"{os.environ.get('HEADRACE_PURE', '')} {shutil.which(os.environ.get('CC', 'cc'))}".encode())
+    for path in files:
+        digest.update(f"\n{path}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def stamp_of(environment: Path) -> tuple[str, str]:
+    """(digest, build) of a finished environment, else two empty strings."""
+    try:
+        digest, build = (environment / STAMP).read_text("utf-8").split()
+    except (OSError, ValueError):
+        return "", ""
+    return digest, build
+
+
+def write_stamp(environment: Path, digest: str, build: str) -> None:
+    (environment / STAMP).write_text(f"{digest} {build}\n", "utf-8")
+
+
+def build_in(environment: Path) -> str:
+    return stamp_of(environment)[1]
+
+
+def loaded_build(environment: Path) -> str:
+    """Says "compiled" when every hot file that exists is loaded as an extension module, else "plain"."""
+    settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+    hot = {path for pattern in settings["tool"]["headrace"]["hot"] for path in Path().glob(pattern)}
+    modules = [".".join(path.with_suffix("").parts[1:]) for path in hot if path.name != "__init__.py"]
+    code = (
+        "import sys\nfrom importlib.util import find_spec\n"
+        "origins = [find_spec(name).origin for name in sys.argv[1:]]\n"
+        "print('plain' if not origins or any(origin.endswith('.py') for origin in origins) else 'compiled')\n"
+    )
+    answer = subprocess.run(
+        [str(python_of(environment).absolute()), "-I", "-c", code, *modules], check=True, capture_output=True, text=True
+    )
+    return answer.stdout.strip()
+
+
+def python_of(environment: Path) -> Path:
+    return environment / "bin" / "python"
+
+
+def pip_of(environment: Path) -> list[str]:
+    return [str(python_of(environment)), "-m", "pip", "--disable-pip-version-check"]
+
+
+def run(step: str, command: list[str], *, pure: bool = False) -> None:
+    """Runs one step with its output in build/logs, of which the end is shown only when the step fails."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{step}.log"
+    environment = os.environ | ({"HEADRACE_PURE": "1"} if pure else {})
+    environment.pop("PYTHONPATH", None)
+    environment.pop("VIRTUAL_ENV", None)
+    with log.open("wb") as output:
+        code = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
+        ).returncode
+    if code != 0:
+        for line in log.read_text("utf-8", "replace").splitlines()[-25:]:
+            print(f"  {line}", file=sys.stderr)
+        raise SetupFailed(f"step {step} ended with code {code}; all of its output is in {log}")
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    Path("build").mkdir(exist_ok=True)
+    with Path("build/setup.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another set-up is running in this folder; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def say(text: str) -> None:
+    print(f"set-up: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
