@@ -1,0 +1,7 @@
+"""Shared by conformance and property tests: real servers, a raw client and the session notation.
+
+servers.py   which servers are here, and how to start and stop one
+wire.py      a client that shows every reply type as it came
+notation.py  replies as text, and text as an expected reply
+session.py   plays a written session against a server
+"""
