@@ -48,7 +48,7 @@ if [ ! -w . ]; then
 fi
 
 if [ -z "$HEADRACE_PURE" ]; then
-    if ! command -v "${CC:-cc}" >/dev/null 2>&1 && ! command -v gcc >/dev/null 2>&1; then
+    if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
         echo "note: there is no C compiler, so the broker runs as plain Python: the same, but slower (Debian: apt install gcc python3-dev)." >&2
     elif [ -n "$no_headers" ]; then
         echo "note: the Python headers are missing, so the broker runs as plain Python: the same, but slower (Debian: apt install python3-dev)." >&2

@@ -18,6 +18,7 @@ app = typer.Typer(
     name="headrace",
     help="A message broker with Redis Streams semantics over the Redis protocol.",
     no_args_is_help=True,
+    rich_markup_mode=None,  # Rich help costs 110 ms of imports; plain help keeps `headrace --help` under 200 ms.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

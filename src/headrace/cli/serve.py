@@ -18,8 +18,8 @@ DEFAULT_PORT = 7379
 
 def serve(
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = DEFAULT_PORT,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="TCP port.")] = DEFAULT_PORT,
     unixsocket: Annotated[str | None, typer.Option(metavar="PATH", help="Listen on this Unix socket as well.")] = None,
 ) -> None:
     """Run a broker in the foreground. SIGTERM and Ctrl-C stop it cleanly."""
