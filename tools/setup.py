@@ -88,15 +88,26 @@ def make_docs() -> None:
 
 
 def build_wheel() -> Path:
-    """The compiled wheel. Object files are kept from the last time, copied sources are not: deleted ones would stay."""
-    for leftover in Path("build/setuptools").glob("lib*"):
-        shutil.rmtree(leftover)
+    """The compiled wheel. What C code was compiled from has a date, so only what changed is compiled again."""
+    forget_stale_build(digest_of([Path("pyproject.toml"), Path("setup.py")]) + " ".join(hot_modules()))
     wheels = Path("build/wheels")
     shutil.rmtree(wheels, ignore_errors=True)
     command = ["wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), "."]
     run("wheel", [*pip_of(VENV), *command])
     [wheel] = wheels.glob("headrace-*.whl")
     return wheel
+
+
+def forget_stale_build(made_from: str) -> None:
+    """setuptools packs whatever lies in its build folder, also modules that were deleted or renamed since."""
+    made_from_file = Path("build/setuptools/made-from")
+    if not made_from_file.exists() or made_from_file.read_text("utf-8") != made_from:
+        shutil.rmtree("build/setuptools", ignore_errors=True)
+        shutil.rmtree("build/mypyc", ignore_errors=True)
+        made_from_file.parent.mkdir(parents=True)
+        made_from_file.write_text(made_from, "utf-8")
+    for source in Path("build/setuptools").glob("lib*/**/*.py"):
+        source.unlink()
 
 
 def make_environment(environment: Path, requirements: Path) -> None:
@@ -149,18 +160,24 @@ def build_in(environment: Path) -> str:
 
 def loaded_build(environment: Path) -> str:
     """Says "compiled" when every hot file that exists is loaded as an extension module, else "plain"."""
-    settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
-    hot = {path for pattern in settings["tool"]["headrace"]["hot"] for path in Path().glob(pattern)}
-    modules = [".".join(path.with_suffix("").parts[1:]) for path in hot if path.name != "__init__.py"]
     code = (
         "import sys\nfrom importlib.util import find_spec\n"
         "origins = [find_spec(name).origin for name in sys.argv[1:]]\n"
         "print('plain' if not origins or any(origin.endswith('.py') for origin in origins) else 'compiled')\n"
     )
     answer = subprocess.run(
-        [str(python_of(environment).absolute()), "-I", "-c", code, *modules], check=True, capture_output=True, text=True
+        [str(python_of(environment).absolute()), "-I", "-c", code, *hot_modules()],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     return answer.stdout.strip()
+
+
+def hot_modules() -> list[str]:
+    settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
+    hot = {path for pattern in settings["tool"]["headrace"]["hot"] for path in Path().glob(pattern)}
+    return sorted(".".join(path.with_suffix("").parts[1:]) for path in hot if path.name != "__init__.py")
 
 
 def python_of(environment: Path) -> Path:
