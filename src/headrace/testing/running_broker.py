@@ -4,26 +4,28 @@ It listens on a free port, answers PING before the block begins, and is stopped 
 said on stderr is part of every error raised here.
 """
 
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO
+
+from headrace.testing.processes import child_process
 
 HOST = "127.0.0.1"
 # Another program may take the free port between our look and the broker's bind; then we look again.
 PORT_ATTEMPTS = 5
 POLL_S = 0.02
-STOP_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
+    """Where the broker listens, and its process."""
+
     host: str
     port: int
     process: "subprocess.Popen[bytes]"
@@ -31,10 +33,6 @@ class RunningBroker:
     @property
     def url(self) -> str:
         return f"redis://{self.host}:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
 
 
 @contextmanager
@@ -47,43 +45,30 @@ def running_broker(
     ...     redis.Redis.from_url(broker.url).ping()
     True
     """
-    with tempfile.TemporaryFile() as log:
-        broker = start_broker(python, options, start_timeout_s, log)
-        try:
-            yield broker
-        finally:
-            stop_broker(broker.process)
+    with tempfile.TemporaryFile() as log, ExitStack() as stack:
+        for _ in range(PORT_ATTEMPTS):
+            port = free_port()
+            command = [python, "-m", "headrace", "serve", "--memory", "--host", HOST, "--port", str(port), *options]
+            process = stack.enter_context(child_process(command, stderr=log))
+            if answers_in_time(process, port, start_timeout_s):
+                yield RunningBroker(HOST, port, process)
+                return
+            if process.poll() is None:
+                raise TimeoutError(f"the broker did not answer PING within {start_timeout_s:g} s: {said(log)}")
+            if is_free(port):
+                raise RuntimeError(f"the broker ended with code {process.returncode} before it answered: {said(log)}")
+        raise RuntimeError(f"no port stayed free in {PORT_ATTEMPTS} attempts: {said(log)}")
 
 
-def start_broker(python: str, options: Sequence[str], start_timeout_s: float, log: IO[bytes]) -> RunningBroker:
-    for _ in range(PORT_ATTEMPTS):
-        port = free_port()
-        command = [python, "-m", "headrace", "serve", "--memory", "--host", HOST, "--port", str(port), *options]
-        # A group of its own: Ctrl-C reaches the owner of the block, which then stops the broker in order.
-        process = subprocess.Popen(  # noqa: S603 - the command is ours, the interpreter is the caller's choice.
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
-        )
-        try:
-            if wait_until_it_answers(process, port, start_timeout_s):
-                return RunningBroker(HOST, port, process)
-        except BaseException:
-            stop_broker(process)
-            raise
-        if is_free(port):
-            raise RuntimeError(f"the broker ended with code {process.returncode} before it answered: {said(log)}")
-    raise RuntimeError(f"no port stayed free in {PORT_ATTEMPTS} attempts: {said(log)}")
-
-
-def wait_until_it_answers(process: "subprocess.Popen[bytes]", port: int, timeout_s: float) -> bool:
-    """True once it answers PING, False when the process ended first."""
+def answers_in_time(process: "subprocess.Popen[bytes]", port: int, timeout_s: float) -> bool:
+    """True once it answers PING; False when the process ends or the time is over first."""
     deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            return False
+    while process.poll() is None and time.monotonic() < deadline:
         if answers_ping(port):
-            return True
+            # A stranger may have taken the port and answer in its place: ours would have ended by then.
+            return process.poll() is None
         time.sleep(POLL_S)
-    raise TimeoutError(f"the broker did not answer PING on port {port} within {timeout_s:g} s")
+    return False
 
 
 def answers_ping(port: int) -> bool:
@@ -93,16 +78,6 @@ def answers_ping(port: int) -> bool:
             return connection.recv(16).startswith(b"+PONG")
     except OSError:
         return False
-
-
-def stop_broker(process: "subprocess.Popen[bytes]") -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def free_port() -> int:
