@@ -36,12 +36,20 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What one round has done. An operation is one entry added, or one entry read and acked."""
+    """What has been done. An operation is one entry added, or one entry read and acked."""
 
     operations: int
     elapsed_s: float
     server_cpu_s: float
     client_cpu_s: float
+
+    def __add__(self, other: Load) -> Load:
+        return Load(
+            self.operations + other.operations,
+            self.elapsed_s + other.elapsed_s,
+            self.server_cpu_s + other.server_cpu_s,
+            self.client_cpu_s + other.client_cpu_s,
+        )
 
 
 class Talker(Protocol):
@@ -211,15 +219,19 @@ class Shelf:
 
     @classmethod
     def fill(cls, server: Server) -> None:
-        """Put the entries in, unless they are there, and make the group anew."""
+        """Put the entries in, unless they are there."""
         call = server.control.call
         if call("XLEN", cls.KEY) != cls.ENTRIES:
             call("DEL", cls.KEY)
             commands = [encode_command("XADD", cls.KEY, entry_id, "f", "v") for entry_id in cls.ids()]
             pipelines = [b"".join(commands[start : start + 100]) for start in range(0, cls.ENTRIES, 100)]
             drive(server, [Adder(pipelines, 100)], operations=cls.ENTRIES)
-        call("XGROUP", "DESTROY", cls.KEY, cls.GROUP)
-        call("XGROUP", "CREATE", cls.KEY, cls.GROUP, "0", "ENTRIESREAD", "0")
+
+    @classmethod
+    def make_group(cls, server: Server) -> None:
+        """Make the group anew, at the start of the stream."""
+        server.control.call("XGROUP", "DESTROY", cls.KEY, cls.GROUP)
+        server.control.call("XGROUP", "CREATE", cls.KEY, cls.GROUP, "0", "ENTRIESREAD", "0")
 
 
 @cache
@@ -296,18 +308,18 @@ _ADD_KEY = b"s"
 
 @dataclass(frozen=True, slots=True)
 class Adds:
-    """XADD on one key that starts empty in every round."""
+    """XADD on one key, which starts empty and grows through a round."""
 
     connections: int
     depth: int
     entries: Callable[[], list[Fields]] = tiny_entries
 
+    def prepare(self, server: Server) -> None:
+        server.control.call("DEL", _ADD_KEY)
+
     def run(self, server: Server, seconds: float) -> Load:
         pipelines = encode_adds(_ADD_KEY, self.entries, self.depth)
-        talkers = [Adder(pipelines, self.depth) for _ in range(self.connections)]
-        load = _add(server, talkers, seconds=seconds)
-        server.control.call("DEL", _ADD_KEY)
-        return load
+        return _add(server, [Adder(pipelines, self.depth) for _ in range(self.connections)], seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +330,11 @@ class ReadsAndAcks:
     count: int
     depth: int
 
-    def run(self, server: Server, seconds: float) -> Load:
+    def prepare(self, server: Server) -> None:
         Shelf.fill(server)
+
+    def run(self, server: Server, seconds: float) -> Load:
+        Shelf.make_group(server)
         shelf = Shelf(self.count, margin_reads=self.connections * self.depth)
         talkers = [GroupReader(shelf, b"c%d" % number, self.count, self.depth) for number in range(self.connections)]
         load = drive(server, talkers, seconds=seconds)
@@ -357,15 +372,15 @@ SHAPES: dict[str, Callable[[], list[Fields]]] = {"one-field": tiny_entries, "thr
 
 
 def add_entries(server: Server, shape: str, entries: int) -> int:
-    """Add at least this many entries of a shape to one new stream and return how many it has."""
+    """Add at least this many entries of a shape to one stream and return how many they were."""
     return _add(server, [Adder(encode_adds(_ADD_KEY, SHAPES[shape], 100), 100)], operations=entries).operations
 
 
 def _add(
     server: Server, talkers: Sequence[Adder], *, seconds: float = float("inf"), operations: float = float("inf")
 ) -> Load:
-    server.control.call("DEL", _ADD_KEY)
+    before = server.control.call("XLEN", _ADD_KEY)
     load = drive(server, talkers, seconds=seconds, operations=operations)
-    if (length := server.control.call("XLEN", _ADD_KEY)) != load.operations:
-        raise LoadError(f"XLEN is {length} after {load.operations} XADDs")
+    if (added := server.control.call("XLEN", _ADD_KEY) - before) != load.operations:
+        raise LoadError(f"XLEN grew by {added} after {load.operations} XADDs")
     return load
