@@ -52,7 +52,7 @@ bench: setup ## Measure the broker beside a real server, plain and compiled.
 
 docs: venv ## Write the documentation site to build/docs-site.
 	@"$(PYTHON)" tools/setup.py docs
-	@build/docs-env/bin/python -m zensical build --clean
+	@build/docs-env/bin/python -m zensical build --clean --strict
 
 test-long: setup ## The large counts. Needs a Redis 7.0 and a Redis 8.6 server.
 	@$(VENV_PYTHON) tools/long_servers.py
@@ -65,6 +65,6 @@ pins: venv ## Pin the newest versions of all requirements, with hashes.
 	@$(VENV_PYTHON) tools/pins.py
 
 clean: ## Remove both environments and everything built.
-	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	@rm -rf .venv build dist .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	@find src -name '*.so' -exec rm -f {} +
 	@find src tests tools examples bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
