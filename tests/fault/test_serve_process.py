@@ -1,0 +1,126 @@
+"""headrace serve as an operator meets it: how it starts, refuses to start, and stops."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from headrace.cli.version import loaded_build
+from headrace.testing import running_broker
+from headrace.testing.processes import child_process
+from headrace.testing.running_broker import free_port
+
+TIMEOUT_S = 30
+
+
+@contextmanager
+def serving(*options: str) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "headrace", "serve", "--memory", *options]
+    with child_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        yield process
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+
+
+def first_line(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stderr is not None
+    return process.stderr.readline().decode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_after_exactly_one_line(number: signal.Signals) -> None:
+    port = free_port()
+    with serving("--port", str(port)) as process:
+        ready = first_line(process)
+        process.send_signal(number)
+        out, rest = process.communicate(timeout=TIMEOUT_S)
+
+    expected = (
+        rf"headrace: ready at redis://127\.0\.0\.1:{port} · pid {process.pid} · {loaded_build()} build · in memory.*\n"
+    )
+    assert re.fullmatch(expected, ready)
+    assert (out, rest, process.returncode) == (b"", b"", 0)
+
+
+def test_clients_may_connect_once_it_says_ready() -> None:
+    port = free_port()
+    with serving("--port", str(port)) as process:
+        first_line(process)
+
+        with redis.Redis(port=port) as client:
+            assert client.ping()
+
+
+def test_it_stops_cleanly_while_a_client_waits_for_entries() -> None:
+    port = free_port()
+    with serving("--port", str(port)) as process:
+        first_line(process)
+        with socket.create_connection(("127.0.0.1", port)) as waiting:
+            waiting.sendall(b"XREAD BLOCK 0 STREAMS orders $\r\nPING\r\n")
+            with redis.Redis(port=port) as client:
+                while client.info("clients")["blocked_clients"] != 1:
+                    pass
+            process.terminate()
+            _, rest = process.communicate(timeout=TIMEOUT_S)
+
+    assert (rest, process.returncode) == (b"", 0)
+
+
+def test_a_taken_port_is_one_clear_sentence_and_exit_code_1() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with serving("--port", str(port)) as process:
+            _, said = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 1
+    assert re.fullmatch(rf"headrace: [^\n]*{port}[^\n]*\n", said.decode())
+
+
+def test_a_socket_path_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "no such folder" / "broker.sock"
+    with serving("--port", str(free_port()), "--unixsocket", str(path)) as process:
+        _, said = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 1
+    assert said.decode().startswith("headrace: ")
+    assert said.count(b"\n") == 1
+
+
+def test_a_unix_socket_answers_beside_the_port_and_is_gone_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "broker.sock"
+    with serving("--port", str(free_port()), "--unixsocket", str(path)) as process:
+        first_line(process)
+        with redis.Redis(unix_socket_path=str(path)) as client:
+            assert client.ping()
+
+    assert not path.exists()
+
+
+def test_running_broker_gives_a_broker_and_takes_it_away() -> None:
+    with running_broker() as broker, redis.Redis.from_url(broker.url) as client:
+        client.xadd("orders", {"item": "tea"})
+        assert client.xlen("orders") == 1
+
+    assert broker.process.returncode == 0
+
+
+def test_running_broker_ends_its_broker_when_the_block_fails() -> None:
+    with pytest.raises(ZeroDivisionError), running_broker() as broker:
+        1 / 0  # noqa: B018 - it is here to fail.
+
+    assert broker.process.returncode == 0
+
+
+def test_running_broker_says_why_a_broker_did_not_start() -> None:
+    with pytest.raises(RuntimeError, match="No such option"), running_broker(options=["--no-such-option"]):
+        pass
