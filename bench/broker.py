@@ -36,8 +36,6 @@ WARM_UP_S = 0.2
 SLICE_S = 0.05
 SETTLE_S = 0.3  # Servers tidy up after the last reply; memory is read after that.
 
-Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
@@ -108,20 +106,20 @@ def run(options: argparse.Namespace) -> int:
     real = find_real(options.real)
     programs = [real, *find_others(options, real)]
     cores = Cores.apart() if options.pin else Cores()
-    console = Console(stderr=True)
     throughput: list[Throughput] = []
     memory: list[Memory] = []
-    with console.status("starting") as status, ExitStack() as stack:
+    with ExitStack() as stack:
         servers = [stack.enter_context(running(program, cores)) for program in programs]
         names = [{"label": server.program.label, **asdict(server.identity)} for server in servers]
         meter = MachineMeter(servers, cores)
         for name in options.workload if options.throughput else ():
-            rounds = list(alternate(WORKLOADS[name], servers, options.rounds, options.seconds, status.update))
+            rounds = list(alternate(WORKLOADS[name], servers, options.rounds, options.seconds))
             throughput += summarise(WORKLOADS[name], servers, rounds)
         machine = meter.read()
         stack.close()
         for shape in SHAPES if options.memory else ():
-            memory += weigh(shape, programs, options.entries, cores, status.update)
+            memory += weigh(shape, programs, options.entries, cores)
+    show_progress("")
     report = {
         "settings": {"seconds": options.seconds, "rounds": options.rounds, "null": options.null},
         "machine": asdict(machine),
@@ -162,9 +160,7 @@ def _parse_python(text: str) -> Program:
     return Program(label, str(Path(path).absolute()), is_ours=True)
 
 
-def alternate(
-    workload: Workload, servers: Sequence[Server], rounds: int, seconds: float, progress: Progress
-) -> Iterator[list[Load]]:
+def alternate(workload: Workload, servers: Sequence[Server], rounds: int, seconds: float) -> Iterator[list[Load]]:
     """Run the rounds; each gives one Load for each server.
 
     Within a round the servers take turns in short slices, forwards and backwards, so that a core which changes its
@@ -172,12 +168,12 @@ def alternate(
     """
     load = workload.load
     for server in servers:
-        progress(f"{workload.name}: warm-up of {server.program.label}")
+        show_progress(f"{workload.name}: warm-up of {server.program.label}")
         load.prepare(server)
         load.run(server, min(WARM_UP_S, seconds))
     slices = max(1, round(seconds / SLICE_S))
     for number in range(rounds):
-        progress(f"{workload.name}: round {number + 1} of {rounds}")
+        show_progress(f"{workload.name}: round {number + 1} of {rounds}")
         sums: dict[int, Load] = {}
         for server in servers:
             load.prepare(server)
@@ -235,11 +231,11 @@ def _median(figure: Callable[[Load], float], loads: Sequence[Load]) -> float:
     return statistics.median(figure(load) for load in loads)
 
 
-def weigh(shape: str, programs: Sequence[Program], entries: int, cores: Cores, progress: Progress) -> list[Memory]:
+def weigh(shape: str, programs: Sequence[Program], entries: int, cores: Cores) -> list[Memory]:
     """Fill one stream in a new process of each program and see how much it grew."""
     grown: list[tuple[str, str | None, int, float, float | None]] = []
     for program in programs:
-        progress(f"memory: {entries} entries, {shape}, {program.label}")
+        show_progress(f"memory: {entries} entries, {shape}, {program.label}")
         with running(program, cores) as server:
             add_entries(server, shape, 1000)  # What is needed once belongs to no entry.
             server.control.call("FLUSHALL")
@@ -294,6 +290,12 @@ class MachineMeter:
 
 
 # --- printing ------------------------------------------------------------------------------------------------------
+
+
+def show_progress(text: str) -> None:
+    """Rewrite one line for a person who waits. A spinner would need a thread, and the client has no time for one."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def print_tables(
