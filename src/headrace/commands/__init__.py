@@ -1,0 +1,1 @@
+"""The commands: wire arguments -> engine verbs -> Outcome. Pure, as the engine is."""

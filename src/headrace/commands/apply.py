@@ -1,0 +1,200 @@
+"""Record -> engine verbs: how a journal becomes memory again. No clock, no reply; the times are in the records."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from headrace.commands.call import State
+from headrace.commands.streams import set_stream_id
+from headrace.engine.dump import load_value
+from headrace.engine.group import RELEASED_MS, Group
+from headrace.engine.idempotence import Idempotence
+from headrace.engine.ids import id_of
+from headrace.engine.keyspace import Keyspace
+from headrace.engine.stream import Stream
+from headrace.errors import HeadraceError
+from headrace.journal import record as kinds
+from headrace.wire.encoder import encode_entry
+
+Record = list[Any]  # As read back: kind, database, then what the kind says.
+
+
+def apply(state: State, record: Record) -> None:
+    """Do again what the record says was done."""
+    verb = VERBS.get(record[0])
+    if verb is None:
+        raise HeadraceError(f"unknown journal record {record[0]!r}: it was written by a newer headrace")
+    verb(state, state.databases[int(record[1])], record)
+
+
+def get_stream(state: State, db: Keyspace, key: bytes) -> Stream:
+    value = db.values.get(key)
+    if value is None:
+        value = Stream(state.settings.limits)
+        db.values[key] = value
+    assert isinstance(value, Stream)
+    return value
+
+
+def get_group(state: State, db: Keyspace, record: Record) -> Group:
+    return get_stream(state, db, record[2]).groups[record[3]]
+
+
+def append(state: State, db: Keyspace, record: Record) -> None:
+    name, words = record[3]
+    entry_id = id_of(name)
+    get_stream(state, db, record[2]).append(entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(name, words, 0))
+
+
+def trim(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).trim_below(id_of(record[3]))
+
+
+def delete(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).delete([id_of(name) for name in record[3:]])
+
+
+def cut(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).cut([id_of(name) for name in record[3:]])
+
+
+def forget(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).forget(record[3:])
+
+
+def set_id(state: State, db: Keyspace, record: Record) -> None:
+    set_stream_id(get_stream(state, db, record[2]), id_of(record[3]), int(record[4]), id_of(record[5]))
+
+
+def create_stream(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2])
+
+
+def create_group(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).groups[record[3]] = Group(id_of(record[4]), int(record[5]))
+
+
+def set_group(state: State, db: Keyspace, record: Record) -> None:
+    group = get_group(state, db, record)
+    group.set_last_id(id_of(record[4]))
+    group.entries_read = int(record[5])
+
+
+def destroy_group(state: State, db: Keyspace, record: Record) -> None:
+    get_stream(state, db, record[2]).groups.pop(record[3], None)
+
+
+def create_consumer(state: State, db: Keyspace, record: Record) -> None:
+    get_group(state, db, record).get_consumer(record[4], int(record[5]))
+
+
+def delete_consumer(state: State, db: Keyspace, record: Record) -> None:
+    get_group(state, db, record).delete_consumer(record[4])
+
+
+def deliver(state: State, db: Keyspace, record: Record) -> None:
+    stream = get_stream(state, db, record[2])
+    group = get_group(state, db, record)
+    time_ms = int(record[5])
+    names, _ = stream.read_new(group, int(record[6]))
+    stream.count_read(group, names)
+    consumer = group.get_consumer(record[4], time_ms)
+    consumer.active_ms = time_ms
+    if record[7] == b"1":
+        group.deliver(consumer, names, time_ms)
+
+
+def assign(state: State, db: Keyspace, record: Record) -> None:
+    group = get_group(state, db, record)
+    time_ms = int(record[5])
+    consumer = group.consumers[record[4]]
+    group.assign(consumer, record[7:], time_ms, int(record[6]))
+
+
+def release(state: State, db: Keyspace, record: Record) -> None:
+    get_group(state, db, record).assign(None, record[5:], RELEASED_MS, int(record[4]))
+
+
+def ack(state: State, db: Keyspace, record: Record) -> None:
+    get_group(state, db, record).ack(record[4:])
+
+
+def configure_idempotence(state: State, db: Keyspace, record: Record) -> None:
+    get_idempotence(state, db, record).configure(int(record[3]), int(record[4]))
+
+
+def note_seen(state: State, db: Keyspace, record: Record) -> None:
+    idempotence = get_idempotence(state, db, record)
+    idempotence.record(record[3], record[4], id_of(record[5]))
+    idempotence.added += 1
+
+
+def get_idempotence(state: State, db: Keyspace, record: Record) -> Idempotence:
+    stream = get_stream(state, db, record[2])
+    if stream.idempotence is None:
+        stream.idempotence = Idempotence(state.settings.idmp_duration_s, state.settings.idmp_max_size)
+    return stream.idempotence
+
+
+def put(state: State, db: Keyspace, record: Record) -> None:
+    db.put(record[2], load_value(record[3], state.settings.limits), int(record[4]))
+
+
+def remove(state: State, db: Keyspace, record: Record) -> None:
+    db.delete(record[2])
+
+
+def rename(state: State, db: Keyspace, record: Record) -> None:
+    expires_ms = db.expires_ms.get(record[2], 0)
+    value = db.values[record[2]]
+    db.delete(record[2])
+    db.put(record[3], value, expires_ms)
+
+
+def expire(state: State, db: Keyspace, record: Record) -> None:
+    db.put(record[2], db.values[record[2]], int(record[3]))
+
+
+def clear(state: State, db: Keyspace, record: Record) -> None:
+    db.clear()
+
+
+def swap(state: State, db: Keyspace, record: Record) -> None:
+    other = state.databases[int(record[2])]
+    db.values, other.values = other.values, db.values
+    db.expires_ms, other.expires_ms = other.expires_ms, db.expires_ms
+
+
+def move(state: State, db: Keyspace, record: Record) -> None:
+    expires_ms = db.expires_ms.get(record[2], 0)
+    value = db.values[record[2]]
+    db.delete(record[2])
+    state.databases[int(record[3])].put(record[2], value, expires_ms)
+
+
+VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
+    kinds.APPEND: append,
+    kinds.TRIM: trim,
+    kinds.DELETE: delete,
+    kinds.CUT: cut,
+    kinds.FORGET: forget,
+    kinds.SET_ID: set_id,
+    kinds.CREATE_STREAM: create_stream,
+    kinds.CREATE_GROUP: create_group,
+    kinds.SET_GROUP: set_group,
+    kinds.DESTROY_GROUP: destroy_group,
+    kinds.CREATE_CONSUMER: create_consumer,
+    kinds.DELETE_CONSUMER: delete_consumer,
+    kinds.DELIVER: deliver,
+    kinds.ASSIGN: assign,
+    kinds.RELEASE: release,
+    kinds.ACK: ack,
+    kinds.IDEMPOTENCE: configure_idempotence,
+    kinds.SEEN_BEFORE: note_seen,
+    kinds.PUT: put,
+    kinds.REMOVE: remove,
+    kinds.RENAME: rename,
+    kinds.EXPIRE: expire,
+    kinds.CLEAR: clear,
+    kinds.SWAP: swap,
+    kinds.MOVE: move,
+}

@@ -1,0 +1,178 @@
+"""What a handler sees: the Call (one client and the time) and behind it the State (everything clients share).
+
+Neither knows a socket. Replies gather in `Call.out`; whoever owns the connection takes them from there. A handler that
+must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome calls `ctx.wake`.
+"""
+
+from typing import Final
+
+from headrace.commands.settings import Settings
+from headrace.engine.keyspace import Keyspace, Stored
+from headrace.engine.stream import Stream
+from headrace.engine.waiters import Waiter, Waiters
+
+DATABASES: Final = 16
+
+
+class State:
+    """Everything that clients share."""
+
+    __slots__ = (
+        "settings", "databases", "clients", "waiters", "watched", "records", "journaling", "changes", "wakes", "resumed",
+        "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes", "errors", "error_replies",
+        "connections_received", "expired_keys", "commands_processed", "port", "build",
+    )  # fmt: skip
+
+    def __init__(self, now_ms: int) -> None:
+        self.settings = Settings()
+        self.databases = [Keyspace(number) for number in range(DATABASES)]
+        self.clients: dict[int, Call] = {}
+        self.waiters = Waiters()
+        self.watched: dict[tuple[int, bytes], list[Call]] = {}
+        self.records: list[bytes] = []  # Effects since the journal last took them.
+        self.journaling = False
+        self.changes = 0  # INFO: rdb_changes_since_last_save.
+        self.wakes: list[tuple[int, bytes]] = []  # Keys to wake besides the one in the Outcome.
+        self.resumed: list[Call] = []  # Clients that may go on with what they have sent.
+        self.speaking: list[Call] = []  # Clients that got a reply through somebody else's command.
+        self.next_client_id = 1
+        self.started_ms = now_ms
+        self.pause_until_ms = 0
+        self.pause_is_for_writes = False
+        self.errors: dict[str, int] = {}  # INFO: errorstat, by prefix.
+        self.error_replies = 0
+        self.connections_received = 0
+        self.expired_keys = 0
+        self.commands_processed = 0
+        self.port = 0
+        self.build = "plain"
+
+    def open_call(self, now_ms: int, address: str, local_address: str) -> "Call":
+        """A new client."""
+        call = Call(self, self.next_client_id, now_ms, address, local_address)
+        self.next_client_id += 1
+        self.connections_received += 1
+        self.clients[call.id] = call
+        call.refresh_gate()
+        return call
+
+    def close_call(self, call: "Call") -> None:
+        """The client is gone: forget all that hangs on it."""
+        self.clients.pop(call.id, None)
+        self.waiters.remove(call.id)
+        call.unwatch()
+
+    def drop_expired(self, database: Keyspace, records: list[bytes]) -> None:
+        """Tell the journal and those who wait about keys whose time came."""
+        self.expired_keys += len(database.dropped)
+        self.records += records
+        for key in database.dropped:
+            self.wakes.append((database.number, key))
+            self.touch(database.number, key)
+        database.dropped = []
+
+    def touch(self, database: int, key: bytes) -> None:
+        """A key has changed: transactions that watch it will not run."""
+        for call in self.watched.get((database, key), ()):
+            call.is_stale = True
+
+    def touch_database(self, database: int) -> None:
+        """Every key of a database may have changed."""
+        for number, key in self.watched:
+            if number == database:
+                self.touch(database, key)
+
+    def wake_database(self, database: int) -> None:
+        """Everybody who waits for a key of the database should look again."""
+        for key in self.waiters.keys_in(database):
+            self.wakes.append((database, key))
+
+
+class Call:
+    """One client, and the command it is running."""
+
+    __slots__ = (
+        "state", "id", "db", "now_ms", "resp3", "out", "journaling",
+        "is_gated", "is_halted", "is_blocked", "is_closing", "is_retrying", "may_block", "blocked_on", "postponed",
+        "queue", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
+        "name", "library", "library_version", "address", "local_address", "created_ms", "active_ms", "last_command",
+        "no_evict", "no_touch", "commands_run", "bytes_in", "bytes_out", "killed_by",
+    )  # fmt: skip
+
+    def __init__(self, state: State, number: int, now_ms: int, address: str, local_address: str) -> None:
+        self.state = state
+        self.id = number
+        self.db = state.databases[0]
+        self.now_ms = now_ms
+        self.resp3 = False
+        self.out: list[bytes] = []
+        self.journaling = state.journaling
+        self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY.
+        self.is_halted = False  # Run nothing more for now: blocked, postponed or closing.
+        self.is_blocked = False
+        self.is_closing = False  # Close once the output is written.
+        self.is_retrying = False  # A waiting command runs again.
+        self.may_block = True
+        self.blocked_on: Waiter | None = None
+        self.postponed: list[bytes] | None = None  # A command held back by CLIENT PAUSE.
+        self.queue: list[list[bytes]] | None = None  # Commands since MULTI.
+        self.queue_failed = False
+        self.watching: list[tuple[int, bytes]] = []
+        self.is_stale = False  # A watched key has changed.
+        self.reply_mode = b"ON"
+        self.skips_next = False
+        self.name = b""
+        self.library = b""
+        self.library_version = b""
+        self.address = address
+        self.local_address = local_address
+        self.created_ms = now_ms
+        self.active_ms = now_ms
+        self.last_command = ""
+        self.no_evict = False
+        self.no_touch = False
+        self.commands_run = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.killed_by = 0
+
+    def refresh_gate(self) -> None:
+        """Work out the one flag again after something it folds has changed."""
+        self.is_gated = (
+            self.queue is not None
+            or self.state.pause_until_ms > 0
+            or self.reply_mode != b"ON"
+            or self.skips_next
+        )
+
+    def find(self, key: bytes) -> Stored | None:
+        return self.db.find(key, self.now_ms)
+
+    def find_stream(self, key: bytes) -> Stream | None:
+        """The stream, or None when the key is missing. Raises WRONGTYPE for other types."""
+        return self.db.find_stream(key, self.now_ms)
+
+    def new_stream(self, key: bytes) -> Stream:
+        stream = Stream(self.state.settings.limits)
+        self.db.values[key] = stream
+        return stream
+
+    def wake(self, database: int, key: bytes) -> None:
+        """Let those who wait for the key look again, once the command is done."""
+        self.state.wakes.append((database, key))
+
+    def watch(self, key: bytes) -> None:
+        place = (self.db.number, key)
+        if place not in self.watching:
+            self.watching.append(place)
+            self.state.watched.setdefault(place, []).append(self)
+
+    def unwatch(self) -> None:
+        for place in self.watching:
+            watchers = self.state.watched.get(place)
+            if watchers is not None:
+                watchers.remove(self)
+                if not watchers:
+                    del self.state.watched[place]
+        self.watching = []
+        self.is_stale = False

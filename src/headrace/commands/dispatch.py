@@ -1,0 +1,277 @@
+"""Look up, check, run: from an argument vector to a reply in the client's output.
+
+`execute` is the road of every command. What is rare (MULTI, CLIENT PAUSE, CLIENT REPLY) hides behind one flag. Errors are
+exceptions and cost nothing until raised. After a command its changes are noted for the journal and for WATCH, then those
+who waited for its key run their commands again, in the order they blocked.
+"""
+
+from typing import Final
+
+from headrace.commands.call import Call, State
+from headrace.commands.outcome import NOTHING, Outcome
+from headrace.commands.spec import TABLE, Command, find_command
+from headrace.engine.waiters import NO_TIME, Waiter
+from headrace.errors import CommandError
+from headrace.journal.record import REMOVE, encode_record
+from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
+
+SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
+
+
+def execute(ctx: Call, argv: list[bytes]) -> None:
+    """Run one command of a client."""
+    command = TABLE.get(argv[0])
+    try:
+        size = len(argv)
+        if command is None or command.handler is None or size < command.least or size > command.most:
+            command = check_or_spoil(ctx, argv)
+        if ctx.is_gated:
+            execute_gated(ctx, command, argv)
+            return
+        outcome = run(ctx, command, argv)
+    except CommandError as error:
+        refuse(ctx, command, str(error))
+        return
+    if ctx.blocked_on is not None:
+        block(ctx)
+    elif outcome is not NOTHING:
+        ctx.out.append(outcome.reply)
+    state = ctx.state
+    if outcome.wake is not None and state.waiters.by_key:
+        state.wakes.append((ctx.db.number, outcome.wake))
+    if state.wakes:
+        serve_waiters(state, ctx.now_ms)
+
+
+def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
+    """Call the handler and note what it changed."""
+    command.calls += 1
+    handler = command.handler
+    assert handler is not None
+    outcome = handler(ctx, argv)
+    record = outcome.record
+    if record is not None:
+        note_change(ctx, command, argv, record)
+    if ctx.db.dropped:
+        note_expired(ctx.state)
+    return outcome
+
+
+def note_change(ctx: Call, command: Command, argv: list[bytes], record: bytes) -> None:
+    state = ctx.state
+    state.changes += 1
+    if record:
+        state.records.append(record)
+    if state.watched:
+        for key in command.keys_in(argv):
+            state.touch(ctx.db.number, key)
+
+
+def note_expired(state: State) -> None:
+    for database in state.databases:
+        if database.dropped:
+            records = [encode_record(REMOVE, database.number, key) for key in database.dropped] if state.journaling else []
+            state.drop_expired(database, records)
+
+
+def check_or_spoil(ctx: Call, argv: list[bytes]) -> Command:
+    """As check; a command that cannot run spoils the transaction it stands in."""
+    try:
+        return check(argv)
+    except CommandError:
+        ctx.queue_failed = True
+        raise
+
+
+def check(argv: list[bytes]) -> Command:
+    """The command of an argument vector of the right length, or the error."""
+    command = resolve(argv)
+    if len(argv) < command.least or len(argv) > command.most:
+        command.rejected += 1
+        raise CommandError(f"ERR wrong number of arguments for '{command.full_name}' command")
+    return command
+
+
+def resolve(argv: list[bytes]) -> Command:
+    """A command in any case, a subcommand, or the error that it does not exist."""
+    command = find_command(argv[0])
+    if command is None:
+        raise CommandError(unknown_command(argv))
+    if command.handler is not None:
+        return command
+    if len(argv) < 2:
+        raise CommandError(f"ERR wrong number of arguments for '{command.full_name}' command")
+    found = command.subcommands.get(argv[1])
+    if found is None:
+        found = command.subcommands.get(argv[1].upper())
+    if found is None:
+        asked = argv[1][:SHOWN_ARGUMENTS].decode("utf-8", "replace")
+        raise CommandError(f"ERR unknown subcommand '{asked}'. Try {command.name.upper()} HELP.")
+    return found
+
+
+def unknown_command(argv: list[bytes]) -> str:
+    shown = ""
+    for argument in argv[1:]:
+        if len(shown) >= SHOWN_ARGUMENTS:
+            break
+        shown += f"'{argument[: SHOWN_ARGUMENTS - len(shown)].decode('utf-8', 'surrogateescape')}' "
+    name = argv[0][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
+    return f"ERR unknown command '{name}', with args beginning with: {shown}"
+
+
+def refuse(ctx: Call, command: Command | None, text: str) -> None:
+    """Answer with an error."""
+    count_error(ctx.state, command, text)
+    if ctx.reply_mode == b"ON" and not ctx.skips_next:
+        ctx.out.append(encode_error(text))
+    elif ctx.skips_next:
+        ctx.skips_next = False
+        ctx.refresh_gate()
+
+
+def count_error(state: State, command: Command | None, text: str) -> None:
+    state.error_replies += 1
+    prefix = text.split(" ", 1)[0]
+    if prefix in state.errors or len(state.errors) < 128:
+        state.errors[prefix] = state.errors.get(prefix, 0) + 1
+    if command is not None:
+        command.failed += 1
+
+
+# The rare roads
+
+
+def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
+    """Run a command while something out of the ordinary is on: pause, MULTI, or replies turned off."""
+    state = ctx.state
+    if state.pause_until_ms > 0 and is_held_back(ctx, command):
+        ctx.postponed = argv
+        ctx.is_halted = True
+        return
+    skips = ctx.skips_next
+    is_silent = ctx.reply_mode != b"ON"
+    reply = queue_or_run(ctx, command, argv)
+    if skips:
+        ctx.skips_next = False
+        ctx.refresh_gate()
+    elif not (is_silent and ctx.reply_mode != b"ON") and reply:
+        ctx.out.append(reply)
+    if ctx.blocked_on is not None:
+        block(ctx)
+    if state.wakes:
+        serve_waiters(state, ctx.now_ms)
+
+
+def queue_or_run(ctx: Call, command: Command, argv: list[bytes]) -> bytes:
+    if ctx.queue is not None and not command.runs_when_gated:
+        if not command.may_queue:
+            ctx.queue_failed = True
+            raise CommandError("ERR Command not allowed inside a transaction")
+        ctx.queue.append(argv)
+        return QUEUED
+    outcome = run(ctx, command, argv)
+    if outcome.wake is not None:
+        ctx.wake(ctx.db.number, outcome.wake)
+    return outcome.reply
+
+
+def is_held_back(ctx: Call, command: Command) -> bool:
+    """Whether CLIENT PAUSE keeps this command waiting."""
+    state = ctx.state
+    if ctx.now_ms >= state.pause_until_ms:
+        end_pause(state)
+        return False
+    if command.full_name.startswith("client|") or command.full_name in ("quit", "reset", "hello", "auth"):
+        return False
+    if not state.pause_is_for_writes:
+        return True
+    if command.full_name == "exec" and ctx.queue is not None:
+        return any(found is not None and found.is_write for found in [find_command(queued[0]) for queued in ctx.queue])
+    return command.is_write and ctx.queue is None
+
+
+def end_pause(state: State) -> None:
+    """Clients held back by CLIENT PAUSE go on."""
+    state.pause_until_ms = 0
+    for call in state.clients.values():
+        call.refresh_gate()
+        if call.postponed is not None:
+            call.is_halted = call.is_blocked or call.is_closing
+            state.resumed.append(call)
+
+
+# Waiting
+
+
+def block(ctx: Call) -> None:
+    """The handler has nothing to give yet: the client waits."""
+    waiter = ctx.blocked_on
+    assert waiter is not None
+    ctx.blocked_on = None
+    ctx.is_blocked = True
+    ctx.is_halted = True
+    ctx.state.waiters.add(waiter)
+
+
+def unblock(state: State, call: Call, reply: bytes) -> None:
+    """The client's waiting is over, with this reply."""
+    state.waiters.remove(call.id)
+    call.is_blocked = False
+    call.is_halted = call.is_closing or call.postponed is not None
+    if reply and call.reply_mode == b"ON":
+        call.out.append(reply)
+        state.speaking.append(call)
+    state.resumed.append(call)
+
+
+def serve_waiters(state: State, now_ms: int) -> None:
+    """Run the commands of those who wait for keys that changed. What they change may wake others in turn."""
+    while state.wakes:
+        database, key = state.wakes.pop(0)
+        for waiter in state.waiters.on_key(database, key):
+            retry(state, waiter, now_ms)
+
+
+def retry(state: State, waiter: Waiter, now_ms: int) -> None:
+    """Run a waiting command again. It either gets its reply now or goes on waiting in its place."""
+    call = state.clients.get(waiter.client_id)
+    if call is None or state.waiters.by_client.get(waiter.client_id) is not waiter:
+        return
+    call.now_ms = now_ms
+    call.is_retrying = True
+    command = find_command(waiter.argv[0])
+    assert command is not None
+    try:
+        outcome = run(call, command, waiter.argv)
+    except CommandError as error:
+        count_error(state, command, str(error))
+        unblock(state, call, encode_error(str(error)))
+        return
+    finally:
+        call.is_retrying = False
+    again = call.blocked_on
+    if again is not None:
+        call.blocked_on = None
+        waiter.due_ms = again.due_ms
+        state.waiters.schedule(waiter)
+        return
+    if outcome.wake is not None:
+        call.wake(call.db.number, outcome.wake)
+    unblock(state, call, outcome.reply)
+
+
+def tick(state: State, now_ms: int) -> None:
+    """Serve those whose time has come: deadlines, and entries that have become idle enough to claim."""
+    if state.pause_until_ms > 0 and now_ms >= state.pause_until_ms:
+        end_pause(state)
+    if state.pause_until_ms > 0:
+        return
+    for waiter in state.waiters.due(now_ms):
+        call = state.clients[waiter.client_id]
+        if waiter.deadline_ms != NO_TIME and waiter.deadline_ms <= now_ms:
+            unblock(state, call, encode_null_array(resp3=call.resp3))
+        else:
+            retry(state, waiter, now_ms)
+    if state.wakes:
+        serve_waiters(state, now_ms)

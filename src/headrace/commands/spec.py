@@ -1,0 +1,243 @@
+"""How a command is declared: once, with everything that is known about it.
+
+    @command(
+        "XACK", key("RW UPDATE"), text("group"), many(text("ID")),
+        group="stream", flags="write fast", since="5.0.0", complexity="…", summary="…",
+    )
+    def xack(ctx: Call, argv: list[bytes]) -> Outcome: …
+
+Arity, key positions, ACL categories, the syntax line, COMMAND, COMMAND DOCS and the docs pages are derived from the
+declaration. The argument list is never walked while serving: handlers read `argv` by hand, in the order Redis checks it.
+
+A subcommand is declared as "XGROUP CREATE" under a container made with `container`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from headrace.commands.call import Call
+from headrace.commands.outcome import Outcome
+
+Handler = Callable[[Call, list[bytes]], Outcome]
+
+UNLIMITED: Final = 2**31 - 1
+
+
+class Argument:
+    """One place in a command's syntax."""
+
+    __slots__ = ("name", "kind", "token", "is_optional", "is_multiple", "repeats_token", "parts", "key_flags", "keyword", "since")  # fmt: skip
+
+    def __init__(self, name: str, kind: str, token: str = "", parts: tuple["Argument", ...] = ()) -> None:
+        self.name = name
+        self.kind = kind  # As COMMAND DOCS calls it: key, string, integer, unix-time, pure-token, oneof, block, …
+        self.token = token
+        self.is_optional = False
+        self.is_multiple = False
+        self.repeats_token = False
+        self.parts = parts
+        self.key_flags = ""  # Of a key: what the command does with it.
+        self.keyword = ""  # Of a key: the word its list stands behind, when its place is not fixed.
+        self.since = ""
+
+    def least_words(self) -> int:
+        """How many words it takes at least."""
+        if self.is_optional:
+            return 0
+        words = 1 if self.token else 0
+        if self.kind == "oneof":
+            words += min(part.least_words() for part in self.parts)
+        elif self.kind == "block":
+            words += sum(part.least_words() for part in self.parts)
+        elif self.kind != "pure-token":
+            words += 1
+        return words
+
+    def has_fixed_size(self) -> bool:
+        if self.is_optional or self.is_multiple:
+            return False
+        if self.kind == "oneof":
+            return all(part.has_fixed_size() for part in self.parts) and len({p.least_words() for p in self.parts}) == 1
+        return all(part.has_fixed_size() for part in self.parts)
+
+
+def key(flags: str, name: str = "key", token: str = "", keyword: str = "") -> Argument:
+    argument = Argument(name, "key", token)
+    argument.key_flags = flags
+    argument.keyword = keyword
+    return argument
+
+
+def text(name: str, token: str = "") -> Argument:
+    return Argument(name, "string", token)
+
+
+def integer(name: str, token: str = "") -> Argument:
+    return Argument(name, "integer", token)
+
+
+def double(name: str, token: str = "") -> Argument:
+    return Argument(name, "double", token)
+
+
+def pattern(name: str, token: str = "") -> Argument:
+    return Argument(name, "pattern", token)
+
+
+def unix_time(name: str, token: str = "") -> Argument:
+    return Argument(name, "unix-time", token)
+
+
+def word(token: str, name: str = "") -> Argument:
+    """A fixed word: NOACK. An empty token is written as ""."""
+    return Argument(name or token.lower(), "pure-token", token)
+
+
+def oneof(name: str, *parts: Argument, token: str = "") -> Argument:
+    return Argument(name, "oneof", token, parts)
+
+
+def block(name: str, *parts: Argument, token: str = "") -> Argument:
+    return Argument(name, "block", token, parts)
+
+
+def optional(argument: Argument) -> Argument:
+    argument.is_optional = True
+    return argument
+
+
+def many(argument: Argument, *, repeats_token: bool = False) -> Argument:
+    argument.is_multiple = True
+    argument.repeats_token = repeats_token
+    return argument
+
+
+def added(since: str, argument: Argument) -> Argument:
+    """Mark an argument that came later than its command."""
+    argument.since = since
+    return argument
+
+
+class Command:
+    """A declared command, and its counters."""
+
+    __slots__ = (
+        "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary", "tips",
+        "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
+        "is_write", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword",
+    )  # fmt: skip
+
+    def __init__(
+        self, full_name: str, handler: Handler | None, arguments: tuple[Argument, ...], *, group: str, flags: str,
+        categories: str, since: str, complexity: str, summary: str, tips: str,
+    ) -> None:  # fmt: skip
+        words = full_name.split(" ")
+        self.full_name = "|".join(words).lower()  # xgroup|create: as Redis names it.
+        self.name = words[-1].lower()
+        self.handler = handler
+        self.arguments = arguments
+        self.group = group
+        self.flags = flags.split()
+        self.categories = categories.split()  # Besides those that follow from group and flags.
+        self.since = since
+        self.complexity = complexity
+        self.summary = summary
+        self.tips = tips.split()
+        self.notes = ((handler.__doc__ or "") if handler is not None else "").strip()
+        self.least = len(words) + sum(argument.least_words() for argument in arguments)
+        fixed = all(argument.has_fixed_size() for argument in arguments)
+        self.most = self.least if fixed else UNLIMITED
+        self.arity = self.least if fixed else -self.least
+        self.subcommands: dict[bytes, Command] = {}
+        self.parent: Command | None = None
+        self.calls = 0
+        self.failed = 0
+        self.rejected = 0
+        self.is_write = "write" in self.flags
+        self.may_queue = "no_multi" not in self.flags
+        self.first_key = 0  # Place of the first key; 0 when there is none or it has no fixed place.
+        self.last_key = 0  # -1: all words to the end.
+        self.key_step = 0
+        self.keyword = b""  # The word the keys stand behind: STREAMS.
+        self.place_keys(len(words))
+        self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
+
+    def place_keys(self, position: int) -> None:
+        """Work out where the keys stand."""
+        for argument in self.arguments:
+            inner = argument.parts if argument.kind == "block" and not argument.is_optional else (argument,)
+            for part in inner:
+                if part.kind == "key":
+                    self.keyword = part.keyword.encode()
+                    if not part.keyword:
+                        self.first_key = self.first_key or position
+                        self.last_key = -1 if part.is_multiple else position
+                        self.key_step = 1
+                position += part.least_words()
+
+    def keys_in(self, argv: list[bytes]) -> list[bytes]:
+        """The keys of a command as sent."""
+        if self.first_key:
+            last = self.last_key if self.last_key > 0 else len(argv) + self.last_key
+            return argv[self.first_key : last + 1 : self.key_step]
+        if self.keyword:
+            for index in range(1, len(argv)):
+                if argv[index].upper() == self.keyword:
+                    return argv[index + 1 : index + 1 + (len(argv) - index - 1) // 2]
+        return []
+
+
+TABLE: Final[dict[bytes, Command]] = {}  # Every command under its UPPER and lower case name.
+
+
+def find_command(name: bytes) -> Command | None:
+    """A command by name in any case."""
+    found = TABLE.get(name)
+    return found if found is not None else TABLE.get(name.upper())
+
+
+def command(
+    full_name: str, *arguments: Argument, group: str, flags: str, since: str, complexity: str, summary: str,
+    categories: str = "", tips: str = "",
+) -> Callable[[Handler], Handler]:  # fmt: skip
+    def declare(handler: Handler) -> Handler:
+        made = Command(
+            full_name, handler, arguments, group=group, flags=flags, categories=categories, since=since,
+            complexity=complexity, summary=summary, tips=tips,
+        )  # fmt: skip
+        register(full_name, made)
+        return handler
+
+    return declare
+
+
+def container(name: str, *, group: str, since: str, summary: str, flags: str = "", categories: str = "") -> None:
+    """Declare a command that only has subcommands."""
+    made = Command(
+        name, None, (text("subcommand"),), group=group, flags=flags, categories=categories, since=since,
+        complexity="Depends on subcommand.", summary=summary, tips="",
+    )  # fmt: skip
+    made.arity = -2
+    made.most = UNLIMITED
+    register(name, made)
+
+
+def register(full_name: str, made: Command) -> None:
+    words = full_name.split(" ")
+    names = TABLE
+    if len(words) == 2:
+        parent = TABLE[words[0].encode()]
+        made.parent = parent
+        names = parent.subcommands
+    for spelling in (words[-1].upper(), words[-1].lower()):
+        assert spelling.encode() not in names, f"{full_name} is declared twice"
+        names[spelling.encode()] = made
+
+
+def all_commands() -> list[Command]:
+    """Every command once, by name; without subcommands."""
+    return sorted({id(found): found for found in TABLE.values()}.values(), key=full_name_of)
+
+
+def full_name_of(made: Command) -> str:
+    return made.full_name

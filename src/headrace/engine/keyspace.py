@@ -1,0 +1,75 @@
+"""Keys of one database: what each holds, and when it expires.
+
+A value is a Stream, or plain Python: bytes (string), deque (list), set. A key whose time has come counts as missing from
+then on; whoever meets it first removes it.
+"""
+
+from collections import deque
+from typing import Any, Final
+
+from headrace.engine.stream import Stream
+from headrace.errors import CommandError
+
+WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+Stored = Any  # Stream | bytes | deque[bytes] | set[bytes]; a union would be checked at every look-up.
+
+
+class Keyspace:
+    __slots__ = ("number", "values", "expires_ms", "dropped")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.values: dict[bytes, Stored] = {}
+        self.expires_ms: dict[bytes, int] = {}
+        self.dropped: list[bytes] = []  # Keys whose time came, for the journal and for those who wait.
+
+    def find(self, key: bytes, now_ms: int) -> Stored | None:
+        if self.expires_ms:
+            self.drop_if_expired(key, now_ms)
+        return self.values.get(key)
+
+    def find_stream(self, key: bytes, now_ms: int) -> Stream | None:
+        if self.expires_ms:
+            self.drop_if_expired(key, now_ms)
+        value = self.values.get(key)
+        if value is None or isinstance(value, Stream):
+            return value
+        raise CommandError(WRONG_TYPE)
+
+    def put(self, key: bytes, value: Stored, expires_ms: int = 0) -> None:
+        """Store a value in place of whatever the key held. 0: never expires."""
+        self.values[key] = value
+        if expires_ms:
+            self.expires_ms[key] = expires_ms
+        else:
+            self.expires_ms.pop(key, None)
+
+    def delete(self, key: bytes) -> bool:
+        self.expires_ms.pop(key, None)
+        return self.values.pop(key, None) is not None
+
+    def clear(self) -> None:
+        self.values.clear()
+        self.expires_ms.clear()
+
+    def drop_if_expired(self, key: bytes, now_ms: int) -> None:
+        when = self.expires_ms.get(key)
+        if when is not None and when <= now_ms:
+            self.delete(key)
+            self.dropped.append(key)
+
+    def drop_expired(self, now_ms: int, limit: int) -> None:
+        """Remove keys whose time has come, looking at no more than `limit`."""
+        for key in list(self.expires_ms)[:limit]:
+            self.drop_if_expired(key, now_ms)
+
+
+def type_name(value: Stored) -> str:
+    if isinstance(value, Stream):
+        return "stream"
+    if isinstance(value, bytes):
+        return "string"
+    if isinstance(value, deque):
+        return "list"
+    return "set"

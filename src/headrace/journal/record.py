@@ -1,0 +1,56 @@
+"""The layout of a journal record.
+
+A record is one effect, with IDs and times filled in, as an array of the Redis protocol:
+
+    [kind, database, key, …]        e.g.  [append, 0, orders, [1690275391705-0, [item, tea]]]
+
+Its parts are bytes that exist already: `append` ends with the stored entry itself, so writing it copies and encodes
+nothing. Records are simply joined; hiredis reads them back. A record is valid when it is such an array whose kind
+`commands/apply.py` knows. Frames, checksums and files are the writer's business.
+"""
+
+from headrace.wire.encoder import encode_array_header, encode_bulk
+
+APPEND = b"append"  # key, entry
+TRIM = b"trim"  # key, ID below which everything goes
+DELETE = b"delete"  # key, IDs: entries deleted one by one
+CUT = b"cut"  # key, IDs: entries trimmed one by one
+FORGET = b"forget"  # key, IDs: no group has them pending any more
+SET_ID = b"setid"  # key, last ID, entries added, highest deleted ID
+CREATE_STREAM = b"stream"  # key
+CREATE_GROUP = b"group"  # key, group, last ID, entries read
+SET_GROUP = b"group-setid"  # key, group, last ID, entries read
+DESTROY_GROUP = b"group-destroy"  # key, group
+CREATE_CONSUMER = b"consumer"  # key, group, consumer, time
+DELETE_CONSUMER = b"consumer-delete"  # key, group, consumer
+DELIVER = b"deliver"  # key, group, consumer, time, how many, 1 when they become pending
+ASSIGN = b"assign"  # key, group, consumer, time, deliveries, IDs
+RELEASE = b"release"  # key, group, deliveries, IDs
+ACK = b"ack"  # key, group, IDs
+SEEN_BEFORE = b"idmp"  # key, producer, message, entry ID
+IDEMPOTENCE = b"idmp-config"  # key, duration, size
+PUT = b"put"  # key, dumped value, expiry: any value as a whole
+REMOVE = b"remove"  # key
+PUSH = b"push"  # key, left or right, values in the order they were pushed
+POP = b"pop"  # key, left or right, how many; an emptied list goes
+SET_ADD = b"set-add"  # key, members
+SET_REMOVE = b"set-remove"  # key, members; an emptied set goes
+RENAME = b"rename"  # key, new key
+EXPIRE = b"expire"  # key, time (0: never)
+CLEAR = b"clear"  # the whole database
+SWAP = b"swap"  # other database
+MOVE = b"move"  # key, other database
+
+
+def encode_record(kind: bytes, database: int, *parts: bytes) -> bytes:
+    """A record of bulk strings."""
+    words = [encode_bulk(part) for part in parts]
+    return encode_array_header(2 + len(words)) + encode_bulk(kind) + encode_bulk(b"%d" % database) + b"".join(words)
+
+
+APPEND_HEADS = [b"*4\r\n$6\r\nappend\r\n" + encode_bulk(b"%d" % number) for number in range(16)]
+
+
+def encode_append(database: int, key: bytes, entry: bytes) -> bytes:
+    """The record of an added entry, from the entry as it is stored."""
+    return APPEND_HEADS[database] + encode_bulk(key) + entry

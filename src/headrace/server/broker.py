@@ -1,0 +1,132 @@
+"""Assembly: settings -> engine, conversations, listening sockets."""
+
+import asyncio
+import contextlib
+import errno
+import gc
+import os
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import headrace.commands.dispatch
+from headrace.clock import SystemClock
+from headrace.commands.call import State
+from headrace.errors import ConfigError
+from headrace.server.conversation import Conversations
+from headrace.server.listener import Listener
+
+BACKLOG = 511  # Connections the system may keep waiting for us, as Redis.
+CLOSING_S = 2.0  # How long a stop waits for the last replies to leave.
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where to listen. port None: no TCP, only the socket file."""
+
+    host: str = "127.0.0.1"
+    port: int | None = 7379
+    unixsocket: str | None = None
+    max_clients: int = 10_000
+
+
+def build_name() -> str:
+    """Which build of the hot path is loaded: "compiled" or "plain"."""
+    path = headrace.commands.dispatch.__file__ or ""
+    return "plain" if path.endswith(".py") else "compiled"
+
+
+def serve(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Run a broker until SIGTERM or SIGINT. `ready` is told the address once clients can connect."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(run(settings, ready))
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def run(settings: Settings, ready: Callable[[str], None]) -> None:
+    clock = SystemClock()
+    state = State(clock.now_ms())
+    state.build = build_name()
+    listener = Listener(Conversations(state), clock.now_ms, settings.max_clients)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    servers: list[asyncio.AbstractServer] = []
+    try:
+        urls: list[str] = []
+        if settings.port is not None:
+            server = await open_port(listener, settings.host, settings.port)
+            servers.append(server)
+            state.port = server.sockets[0].getsockname()[1]
+            host = f"[{settings.host}]" if ":" in settings.host else settings.host
+            urls.append(f"redis://{host}:{state.port}")
+        if settings.unixsocket is not None:
+            servers.append(await open_socket_file(listener, settings.unixsocket))
+            urls.append(f"unix://{settings.unixsocket}")
+        settle_memory()
+        ready(" and ".join(urls))
+        await stopped.wait()
+    finally:
+        for server in servers:
+            server.close()
+        listener.close()
+        await until_closed(listener)
+        if settings.unixsocket is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(settings.unixsocket)
+
+
+def settle_memory() -> None:
+    """What is loaded now stays: the collector need not look at it again, nor run every few hundred objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+async def until_closed(listener: Listener) -> None:
+    """Give the last replies a moment to leave."""
+    deadline = asyncio.get_running_loop().time() + CLOSING_S
+    while listener.connections and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(0.01)
+
+
+async def open_port(listener: Listener, host: str, port: int) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_server(listener.accept, host, port, backlog=BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"Port {port} on {host} is already in use. Stop the other server, or choose another port with --port."
+            ) from error
+        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
+
+
+async def open_socket_file(listener: Listener, path: str) -> asyncio.AbstractServer:
+    """A socket file left behind by a dead server is replaced; a live one is not."""
+    if os.path.exists(path):
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            raise ConfigError(f"{path} exists and is not a socket. Choose another path with --unixsocket.")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(path)
+            except OSError:
+                os.unlink(path)
+            else:
+                raise ConfigError(f"Another server listens on {path}. Stop it, or choose another path.")
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.create_unix_server(listener.accept, path, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(f"Cannot listen on {path}: {error.strerror or error}.") from error

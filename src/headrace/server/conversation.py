@@ -1,0 +1,149 @@
+"""The talk with each client, as bytes in and bytes out; no socket here.
+
+`Conversation.feed` runs all complete commands of what was received; replies gather until `take`. `Conversations` keeps
+them all: one client's command may give another one its reply, so whoever owns the sockets calls `settle` after feeding
+and then takes from everyone named in `speaking`.
+"""
+
+from typing import Final
+
+import headrace.commands.table  # noqa: F401  # Importing it declares every command.
+from headrace.commands.call import Call, State
+from headrace.commands.dispatch import execute, note_expired, serve_waiters, tick
+from headrace.engine.waiters import NO_TIME
+from headrace.errors import ProtocolError
+from headrace.wire.encoder import encode_error
+from headrace.wire.parser import Parser
+
+
+EXPIRED_PER_TURN: Final = 1000  # Keys looked at per database and turn.
+OUT_REPLIES: Final = 1024  # Replies gathered before they are sent; a pipeline longer than this is run in parts.
+OUT_BYTES: Final = 256 * 1024  # A reply of this size is sent before the next command runs.
+
+
+class Conversation:
+    __slots__ = ("call", "parser", "has_more")
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.parser = Parser()
+        self.has_more = False  # Stopped so that replies can be sent first; `run` goes on.
+
+    def feed(self, data: bytes, now_ms: int) -> None:
+        """Take received bytes, cut anywhere, and run every command they complete."""
+        call = self.call
+        if call.is_closing:
+            return
+        call.bytes_in += len(data)
+        self.guarded_feed(data)
+        if not call.is_halted and not self.has_more:
+            self.run(now_ms)
+
+    def guarded_feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed(data)
+        except ProtocolError as error:
+            self.refuse(str(error))
+
+    def run(self, now_ms: int) -> None:
+        """Run the commands that are complete, until one has to wait or enough is there to send."""
+        call = self.call
+        self.has_more = False
+        call.now_ms = now_ms
+        call.active_ms = now_ms
+        parser = self.parser
+        try:
+            if call.postponed is not None:
+                argv = call.postponed
+                call.postponed = None
+                execute(call, argv)
+            while not call.is_halted:
+                following = parser.next()
+                if following is None:
+                    return
+                if following:
+                    execute(call, following)
+                    out = call.out
+                    if out and (len(out) >= OUT_REPLIES or len(out[-1]) >= OUT_BYTES):
+                        self.has_more = True
+                        return
+        except ProtocolError as error:
+            self.refuse(str(error))
+
+    def refuse(self, text: str) -> None:
+        """The bytes are not the protocol: say so and close."""
+        self.call.out.append(encode_error("ERR " + text))
+        self.call.is_closing = True
+        self.call.is_halted = True
+
+    def take(self) -> bytes:
+        """Everything there is to send."""
+        out = self.call.out
+        if len(out) == 1:
+            data = out[0]
+        else:
+            data = b"".join(out)
+        self.call.out = []
+        self.call.bytes_out += len(data)
+        return data
+
+
+class Conversations:
+    """All clients of one broker."""
+
+    __slots__ = ("state", "by_id")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.by_id: dict[int, Conversation] = {}
+
+    def open(self, now_ms: int, address: str, local_address: str) -> Conversation:
+        conversation = Conversation(self.state.open_call(now_ms, address, local_address))
+        self.by_id[conversation.call.id] = conversation
+        return conversation
+
+    def close(self, conversation: Conversation) -> None:
+        self.by_id.pop(conversation.call.id, None)
+        self.state.close_call(conversation.call)
+
+    def settle(self, now_ms: int) -> list[Conversation]:
+        """Let clients that were unblocked go on. Those who got something to send, or are to be closed."""
+        state = self.state
+        speaking: list[Conversation] = []
+        while state.resumed or state.speaking:
+            calls = state.speaking
+            state.speaking = []
+            resumed = state.resumed
+            state.resumed = []
+            for call in resumed:
+                conversation = self.by_id.get(call.id)
+                if conversation is not None and not call.is_halted:
+                    conversation.run(now_ms)
+                calls.append(call)
+            for call in calls:
+                conversation = self.by_id.get(call.id)
+                if conversation is not None and conversation not in speaking:
+                    speaking.append(conversation)
+        return speaking
+
+    def tick(self, now_ms: int) -> None:
+        """Serve those who waited until now."""
+        tick(self.state, now_ms)
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Remove keys whose time has come."""
+        state = self.state
+        for database in state.databases:
+            if database.expires_ms:
+                database.drop_expired(now_ms, EXPIRED_PER_TURN)
+        note_expired(state)
+        if state.wakes:
+            serve_waiters(state, now_ms)
+
+    def next_ms(self) -> int:
+        """When tick has something to do next, or NO_TIME."""
+        state = self.state
+        when = state.waiters.next_ms()
+        if state.pause_until_ms > 0 and (when == NO_TIME or state.pause_until_ms < when):
+            return state.pause_until_ms
+        return when

@@ -1,0 +1,199 @@
+"""Sockets: accept, read, write. Each loop turn's replies leave in one write per connection.
+
+`data_received` feeds the conversation; replies wait for `flush`, which runs once per loop turn: first the journal takes
+the turn's records, then every connection is written. A client that does not read its replies is not read from either, so
+what is kept for it is bounded.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from headrace.engine.waiters import NO_TIME
+from headrace.server.conversation import Conversation, Conversations
+from headrace.wire.encoder import encode_error
+
+WRITE_HIGH_BYTES: Final = 1024 * 1024  # Unsent replies above this stop reading from the client.
+WAITING_INPUT_BYTES: Final = 1024 * 1024  # Commands sent by a blocked client; above this it is not read from.
+CRON_S: Final = 0.1  # How often keys whose time has come are looked for.
+
+
+class Listener:
+    """All connections of one broker."""
+
+    def __init__(self, conversations: Conversations, now_ms: Callable[[], int], max_clients: int) -> None:
+        self.conversations = conversations
+        self.state = conversations.state
+        self.now_ms = now_ms
+        self.max_clients = max_clients
+        self.loop: Any = asyncio.get_running_loop()
+        self.connections: dict[int, Connection] = {}
+        self.speaking: list[Connection] = []
+        self.is_flush_due = False
+        self.timer: Any = None
+        self.timer_ms = NO_TIME
+        self.cron: Any = self.loop.call_later(CRON_S, self.run_cron)
+
+    def accept(self) -> "Connection":
+        return Connection(self)
+
+    def after_feed(self, now_ms: int) -> None:
+        """One client was fed: let those go on whom it unblocked."""
+        state = self.state
+        if state.resumed or state.speaking:
+            for conversation in self.conversations.settle(now_ms):
+                connection = self.connections.get(conversation.call.id)
+                if connection is not None:
+                    self.mark(connection)
+        if state.waiters.by_client or state.pause_until_ms > 0:
+            self.set_timer(now_ms)
+
+    def mark(self, connection: "Connection") -> None:
+        """The connection has something to send."""
+        if not connection.is_marked:
+            connection.is_marked = True
+            self.speaking.append(connection)
+            if not self.is_flush_due:
+                self.is_flush_due = True
+                self.loop.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self.is_flush_due = False
+        if self.state.records:
+            self.state.records = []
+        speaking = self.speaking
+        self.speaking = []
+        for connection in speaking:
+            connection.is_marked = False
+            connection.send()
+
+    def set_timer(self, now_ms: int) -> None:
+        """Be there when the next waiting client's time comes."""
+        when = self.conversations.next_ms()
+        if when == NO_TIME or (self.timer is not None and self.timer_ms <= when):
+            return
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer_ms = when
+        self.timer = self.loop.call_later(max(0, when - now_ms) / 1000 + 0.0005, self.ring)
+
+    def ring(self) -> None:
+        self.timer = None
+        now_ms = self.now_ms()
+        self.conversations.tick(now_ms)
+        self.after_feed(now_ms)
+
+    def run_cron(self) -> None:
+        self.cron = self.loop.call_later(CRON_S, self.run_cron)
+        now_ms = self.now_ms()
+        self.conversations.drop_expired(now_ms)
+        self.after_feed(now_ms)
+
+    def close(self) -> None:
+        """Send what there is and close every connection."""
+        self.cron.cancel()
+        if self.timer is not None:
+            self.timer.cancel()
+        self.flush()
+        for connection in list(self.connections.values()):
+            connection.transport.close()
+
+
+class Connection(asyncio.Protocol):
+    """One client's socket."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.transport: Any = None
+        self.conversation: Conversation | None = None
+        self.is_marked = False
+        self.is_full = False  # The client does not read its replies.
+        self.is_reading = True
+
+    def connection_made(self, transport: Any) -> None:
+        listener = self.listener
+        self.transport = transport
+        if len(listener.connections) >= listener.max_clients:
+            transport.write(encode_error("ERR max number of clients reached"))
+            transport.close()
+            return
+        transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
+        conversation = listener.conversations.open(
+            listener.now_ms(), address_text(transport, "peername"), address_text(transport, "sockname")
+        )
+        self.conversation = conversation
+        listener.connections[conversation.call.id] = self
+
+    def data_received(self, data: bytes) -> None:
+        conversation = self.conversation
+        if conversation is None:
+            return
+        listener = self.listener
+        now_ms: int = listener.now_ms()
+        conversation.feed(data, now_ms)
+        call = conversation.call
+        if call.out or call.is_closing:
+            listener.mark(self)
+        if call.is_halted or conversation.has_more:
+            self.adjust_reading()
+        listener.after_feed(now_ms)
+
+    def send(self) -> None:
+        """Write everything there is, then go on with commands that waited for it."""
+        conversation = self.conversation
+        if conversation is None:
+            return
+        call = conversation.call
+        if call.out:
+            self.transport.write(conversation.take())
+        if call.is_closing:
+            self.transport.close()
+            return
+        if conversation.has_more and not self.is_full:
+            now_ms: int = self.listener.now_ms()
+            conversation.run(now_ms)
+            if call.out or call.is_closing:
+                self.listener.mark(self)
+            self.listener.after_feed(now_ms)
+        self.adjust_reading()
+
+    def adjust_reading(self) -> None:
+        """Read only while there is room for what is read and for what it is answered with."""
+        conversation = self.conversation
+        assert conversation is not None
+        is_wanted = not self.is_full and not conversation.has_more
+        if is_wanted and conversation.call.is_halted:
+            is_wanted = conversation.parser.waiting_bytes() < WAITING_INPUT_BYTES
+        if is_wanted != self.is_reading and not self.transport.is_closing():
+            self.is_reading = is_wanted
+            if is_wanted:
+                self.transport.resume_reading()
+            else:
+                self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        self.is_full = True
+        if self.conversation is not None:
+            self.adjust_reading()
+
+    def resume_writing(self) -> None:
+        self.is_full = False
+        if self.conversation is not None:
+            self.listener.mark(self)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        conversation = self.conversation
+        if conversation is not None:
+            self.conversation = None
+            self.listener.connections.pop(conversation.call.id, None)
+            self.listener.conversations.close(conversation)
+
+
+def address_text(transport: Any, which: str) -> str:
+    address = transport.get_extra_info(which)
+    if isinstance(address, tuple):
+        return f"{address[0]}:{address[1]}"
+    return str(address or "unix:0")

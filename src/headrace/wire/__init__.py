@@ -1,0 +1,1 @@
+"""Bytes <-> values of the Redis protocol. Knows RESP; knows no command name and no socket."""
