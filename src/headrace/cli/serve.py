@@ -27,11 +27,10 @@ def serve(
         say("only --memory exists in this version: nothing would be kept on disk. Run: headrace serve --memory")
         raise typer.Exit(USAGE)
 
-    from headrace.cli.version import loaded_build
     from headrace.server import broker
 
     def ready(url: str) -> None:
-        say(f"ready at {url} · pid {os.getpid()} · {loaded_build()} build · in memory, gone when it stops")
+        say(f"ready at {url} · pid {os.getpid()} · {broker.build_name()} build · in memory, gone when it stops")
 
     broker.serve(broker.Settings(host=host, port=port, unixsocket=unixsocket), ready)
 
