@@ -7,9 +7,10 @@ must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome
 from typing import Final
 
 from headrace.commands.settings import Settings
-from headrace.engine.keyspace import Keyspace, Stored
+from headrace.engine.keyspace import WRONG_TYPE, Keyspace, Stored
 from headrace.engine.stream import Stream
 from headrace.engine.waiters import Waiter, Waiters
+from headrace.errors import CommandError
 
 DATABASES: Final = 16
 
@@ -93,7 +94,7 @@ class Call:
 
     __slots__ = (
         "state", "id", "db", "now_ms", "resp3", "out", "journaling",
-        "is_gated", "is_halted", "is_blocked", "is_closing", "is_retrying", "may_block", "blocked_on", "postponed",
+        "is_gated", "is_halted", "is_blocked", "is_draining", "is_closing", "is_retrying", "may_block", "blocked_on", "postponed",
         "queue", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
         "name", "library", "library_version", "address", "local_address", "created_ms", "active_ms", "last_command",
         "no_evict", "no_touch", "commands_run", "bytes_in", "bytes_out", "killed_by",
@@ -108,8 +109,9 @@ class Call:
         self.out: list[bytes] = []
         self.journaling = state.journaling
         self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY.
-        self.is_halted = False  # Run nothing more for now: blocked, postponed or closing.
+        self.is_halted = False  # Run nothing more for now: blocked, draining, postponed or closing.
         self.is_blocked = False
+        self.is_draining = False  # A large reply leaves first.
         self.is_closing = False  # Close once the output is written.
         self.is_retrying = False  # A waiting command runs again.
         self.may_block = True
@@ -150,7 +152,13 @@ class Call:
 
     def find_stream(self, key: bytes) -> Stream | None:
         """The stream, or None when the key is missing. Raises WRONGTYPE for other types."""
-        return self.db.find_stream(key, self.now_ms)
+        db = self.db
+        if db.expires_ms:
+            db.drop_if_expired(key, self.now_ms)
+        value = db.values.get(key)
+        if value is None or isinstance(value, Stream):
+            return value
+        raise CommandError(WRONG_TYPE)
 
     def new_stream(self, key: bytes) -> Stream:
         stream = Stream(self.state.settings.limits)

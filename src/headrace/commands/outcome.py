@@ -20,7 +20,7 @@ class Outcome:
         self.wake = wake  # The key whose waiting readers should look again.
 
 
-OK: Final = Outcome(encoder.OK)
-ZERO: Final = Outcome(encoder.encode_integer(0))
-EMPTY_ARRAY: Final = Outcome(encoder.EMPTY_ARRAY)
-NOTHING: Final = Outcome(b"")  # No reply now: the client waits, or asked for none.
+OK: Final[Outcome] = Outcome(encoder.OK)
+ZERO: Final[Outcome] = Outcome(encoder.encode_integer(0))
+EMPTY_ARRAY: Final[Outcome] = Outcome(encoder.EMPTY_ARRAY)
+NOTHING: Final[Outcome] = Outcome(b"")  # No reply now: the client waits, or asked for none.

@@ -4,7 +4,7 @@ from typing import Final
 
 from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
-from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, NOTHING, OK, ZERO, Outcome
+from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, OK, ZERO, Outcome
 from headrace.commands.read_options import ReadOptions, parse_read, wait
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, word
 from headrace.commands.trimming import DELETE_REFERENCES, ONLY_ACKED, POLICIES, SYNTAX, Trim, trim
@@ -12,7 +12,6 @@ from headrace.engine.idempotence import Idempotence, digest_fields
 from headrace.engine.ids import (
     INVALID_ID,
     MAX_ID,
-    MAX_NAME,
     MAX_PART,
     name_of,
     parse_part,
@@ -20,11 +19,9 @@ from headrace.engine.ids import (
     parse_range_start,
     parse_strict_id,
 )
-from headrace.engine.keyspace import Keyspace
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
 from headrace.journal.record import (
-    CREATE_STREAM,
     DELETE,
     FORGET,
     IDEMPOTENCE,
@@ -34,7 +31,8 @@ from headrace.journal.record import (
     encode_record,
 )
 from headrace.wire.encoder import (
-    NULL_ARRAY,
+    BULK_HEADERS,
+    CRLF,
     encode_array,
     encode_array_header,
     encode_bulk,
@@ -43,9 +41,11 @@ from headrace.wire.encoder import (
     encode_map_header,
     encode_null,
     encode_null_array,
+    encode_short_entry,
 )
 
 XADD_ARITY: Final = "ERR wrong number of arguments for 'xadd' command"
+EXHAUSTED: Final = "ERR The stream has exhausted the last possible ID, unable to add more items"
 NO_SUCH_KEY: Final = "ERR no such key"
 MAX_IDMP_DURATION_S: Final = 86400
 MAX_IDMP_SIZE: Final = 10000
@@ -105,16 +105,26 @@ class AddOptions:
 )
 def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
     """The reply is the new entry's ID. IDs only ever grow, also after deletions."""
+    if argv[2] != b"*" or len(argv) & 1 == 0:
+        return add_with_options(ctx, argv, parse_add(ctx, argv))
     name = argv[1]
-    if argv[2] == b"*" and len(argv) & 1:
-        stream = ctx.find_stream(name)
-        if stream is None:
-            stream = ctx.new_stream(name)
-        ms, seq = stream.next_id(ctx.now_ms)
-        if ms == 0 and seq == 0:
-            raise CommandError("ERR The stream has exhausted the last possible ID, unable to add more items")
-        return append(ctx, name, stream, ms, seq, argv, 3)
-    return add_with_options(ctx, argv, parse_add(ctx, argv))
+    stream = ctx.find_stream(name)
+    if stream is None:
+        stream = ctx.new_stream(name)
+    ms = ctx.now_ms
+    seq = 0
+    if ms <= stream.last_ms:
+        ms, seq = stream.next_id(ms)
+        if ms == 0:
+            raise CommandError(EXHAUSTED)
+    entry_name = b"%d-%d" % (ms, seq)
+    if len(argv) == 5:
+        entry = encode_short_entry(entry_name, argv[3], argv[4])
+    else:
+        entry = encode_entry(entry_name, argv, 3)
+    stream.append(ms, seq, entry_name, entry)
+    record = encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED
+    return Outcome(BULK_HEADERS[len(entry_name)] + entry_name + CRLF, record, name)
 
 
 def append(ctx: Call, name: bytes, stream: Stream, ms: int, seq: int, argv: list[bytes], fields_at: int) -> Outcome:
@@ -217,7 +227,7 @@ def add_with_options(ctx: Call, argv: list[bytes], options: AddOptions) -> Outco
 
 def choose_id(stream: Stream, now_ms: int, options: AddOptions) -> tuple[int, int]:
     if stream.last_ms == MAX_PART and stream.last_seq == MAX_PART:
-        raise CommandError("ERR The stream has exhausted the last possible ID, unable to add more items")
+        raise CommandError(EXHAUSTED)
     if options.is_auto:
         return stream.next_id(now_ms)
     entry_id = options.entry_id

@@ -8,7 +8,6 @@ from collections import deque
 from typing import Any, Final
 
 from headrace.engine.stream import Stream
-from headrace.errors import CommandError
 
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
@@ -28,14 +27,6 @@ class Keyspace:
         if self.expires_ms:
             self.drop_if_expired(key, now_ms)
         return self.values.get(key)
-
-    def find_stream(self, key: bytes, now_ms: int) -> Stream | None:
-        if self.expires_ms:
-            self.drop_if_expired(key, now_ms)
-        value = self.values.get(key)
-        if value is None or isinstance(value, Stream):
-            return value
-        raise CommandError(WRONG_TYPE)
 
     def put(self, key: bytes, value: Stored, expires_ms: int = 0) -> None:
         """Store a value in place of whatever the key held. 0: never expires."""

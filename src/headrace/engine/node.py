@@ -27,12 +27,11 @@ ZLIB_LEVEL: Final = 1  # Higher levels cost twice the time for a tenth of the si
 
 
 class Node:
-    __slots__ = ("first", "count", "size_bytes", "names", "entries", "blob", "offsets", "is_packed", "edits")
+    __slots__ = ("first", "count", "names", "entries", "blob", "offsets", "is_packed", "edits")
 
     def __init__(self, first: int) -> None:
         self.first = first  # No entry has a lower ID. The key for searching.
         self.count = 0
-        self.size_bytes = 0
         self.names: list[bytes] | None = []
         self.entries: list[bytes] | None = []
         self.blob = b""
@@ -40,12 +39,11 @@ class Node:
         self.is_packed = False
         self.edits = 0
 
-    def append(self, name: bytes, entry: bytes) -> None:
-        assert self.names is not None and self.entries is not None
-        self.names.append(name)
-        self.entries.append(entry)
-        self.count += 1
-        self.size_bytes += len(entry)
+    def size_bytes(self) -> int:
+        """What the entries take, as they are kept now."""
+        if self.entries is not None:
+            return sum([len(entry) for entry in self.entries])
+        return len(self.blob)
 
     # Forms
 
@@ -149,8 +147,6 @@ class Node:
         """Remove entries low to high - 1."""
         self.open()
         assert self.names is not None and self.entries is not None
-        for entry in self.entries[low:high]:
-            self.size_bytes -= len(entry)
         # New lists: a reader may still hold the old ones.
         self.names = self.names[:low] + self.names[high:]
         self.entries = self.entries[:low] + self.entries[high:]

@@ -17,6 +17,8 @@ from headrace.engine.node import Node
 
 UNKNOWN: Final = -1  # A count that cannot be told: entries read, lag.
 UNPACKED_NODES: Final = 8  # So many sealed nodes behind the tail stay uncompressed: readers are usually there.
+MAX_NODE_ENTRIES: Final = 10_000  # When the setting says "no limit".
+MAX_NODE_BYTES: Final = 1 << 20
 OPEN_NODES: Final = 16  # Nodes opened by deletion are sealed again when there are more.
 
 
@@ -32,7 +34,7 @@ class NodeLimits:
 
 class Stream:
     __slots__ = (
-        "limits", "nodes", "opened", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id",
+        "limits", "nodes", "opened", "room", "room_bytes", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id",
         "groups", "idempotence",
     )  # fmt: skip
 
@@ -40,6 +42,8 @@ class Stream:
         self.limits = limits
         self.nodes: list[Node] = []
         self.opened: list[Node] = []  # Opened by deletion, oldest first.
+        self.room = 0  # Entries that still fit into the tail; 0 also when there is no tail.
+        self.room_bytes = 0
         self.length = 0
         self.last_ms = 0
         self.last_seq = 0
@@ -67,10 +71,15 @@ class Stream:
 
     def append(self, ms: int, seq: int, name: bytes, entry: bytes) -> None:
         """Add an entry. Its ID must be greater than the last one; the caller has checked."""
-        nodes = self.nodes
-        if not nodes or self.is_full(nodes[-1]):
+        if self.room <= 0 or self.room_bytes <= 0:
             self.start_node(ms << 64 | seq)
-        nodes[-1].append(name, entry)
+        node = self.nodes[-1]
+        assert node.names is not None and node.entries is not None
+        node.names.append(name)
+        node.entries.append(entry)
+        node.count += 1
+        self.room -= 1
+        self.room_bytes -= len(entry)
         if self.length == 0:
             self.first_id = ms << 64 | seq
         self.length += 1
@@ -78,20 +87,16 @@ class Stream:
         self.last_ms = ms
         self.last_seq = seq
 
-    def is_full(self, node: Node) -> bool:
-        limits = self.limits
-        return (
-            (limits.max_entries > 0 and node.count >= limits.max_entries)
-            or (limits.max_bytes > 0 and node.size_bytes >= limits.max_bytes)
-            or node.names is None
-        )
-
     def start_node(self, first: int) -> None:
+        """Begin a new tail; what was the tail is sealed, and one further back packed."""
         if self.nodes:
             self.nodes[-1].seal()
             if len(self.nodes) > UNPACKED_NODES:
                 self.nodes[-UNPACKED_NODES - 1].pack()
         self.nodes.append(Node(first))
+        limits = self.limits
+        self.room = limits.max_entries or MAX_NODE_ENTRIES
+        self.room_bytes = limits.max_bytes or MAX_NODE_BYTES
 
     # Reading
 
@@ -276,6 +281,8 @@ class Stream:
         if low == 0 and high == node.count:
             node.edits += 1
             del self.nodes[position]
+            if position == len(self.nodes):
+                self.room = 0
             return
         was_sealed = node.names is None
         node.delete(low, high)
@@ -301,6 +308,8 @@ class Stream:
             self.length -= self.nodes[position].count
             position += 1
         del self.nodes[:position]
+        if not self.nodes:
+            self.room = 0
         if self.nodes and self.nodes[0].first < entry_id:
             high = self.nodes[0].find(entry_id)
             if high > 0:

@@ -66,9 +66,9 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
     try:
         urls: list[str] = []
         if settings.port is not None:
-            server = await open_port(listener, settings.host, settings.port)
-            servers.append(server)
-            state.port = server.sockets[0].getsockname()[1]
+            opened = await open_port(listener, settings.host, settings.port)
+            servers.append(opened)
+            state.port = opened.sockets[0].getsockname()[1]
             host = f"[{settings.host}]" if ":" in settings.host else settings.host
             urls.append(f"redis://{host}:{state.port}")
         if settings.unixsocket is not None:

@@ -17,8 +17,7 @@ from headrace.wire.parser import Parser
 
 
 EXPIRED_PER_TURN: Final = 1000  # Keys looked at per database and turn.
-OUT_REPLIES: Final = 1024  # Replies gathered before they are sent; a pipeline longer than this is run in parts.
-OUT_BYTES: Final = 256 * 1024  # A reply of this size is sent before the next command runs.
+COMMANDS_PER_TURN: Final = 1024  # A longer pipeline is run in parts, so that replies leave and others get their turn.
 
 
 class Conversation:
@@ -49,6 +48,9 @@ class Conversation:
         """Run the commands that are complete, until one has to wait or enough is there to send."""
         call = self.call
         self.has_more = False
+        if call.is_draining:
+            call.is_draining = False
+            call.is_halted = call.is_blocked or call.is_closing
         call.now_ms = now_ms
         call.active_ms = now_ms
         parser = self.parser
@@ -57,16 +59,16 @@ class Conversation:
                 argv = call.postponed
                 call.postponed = None
                 execute(call, argv)
-            while not call.is_halted:
+            for _ in range(COMMANDS_PER_TURN):
+                if call.is_halted:
+                    self.has_more = call.is_draining
+                    return
                 following = parser.next()
                 if following is None:
                     return
                 if following:
                     execute(call, following)
-                    out = call.out
-                    if out and (len(out) >= OUT_REPLIES or len(out[-1]) >= OUT_BYTES):
-                        self.has_more = True
-                        return
+            self.has_more = True
         except ProtocolError as error:
             self.refuse(str(error))
 

@@ -12,17 +12,18 @@ from typing import Final
 
 from headrace.wire.values import ErrorReply, NullArray, Pairs, Status, Unordered, Value, Verbatim
 
-CRLF: Final = b"\r\n"
-OK: Final = b"+OK\r\n"
-QUEUED: Final = b"+QUEUED\r\n"
-EMPTY_ARRAY: Final = b"*0\r\n"
-NULL_BULK: Final = b"$-1\r\n"
-NULL_ARRAY: Final = b"*-1\r\n"
-NULL: Final = b"_\r\n"
+CRLF: Final[bytes] = b"\r\n"
+OK: Final[bytes] = b"+OK\r\n"
+QUEUED: Final[bytes] = b"+QUEUED\r\n"
+EMPTY_ARRAY: Final[bytes] = b"*0\r\n"
+NULL_BULK: Final[bytes] = b"$-1\r\n"
+NULL_ARRAY: Final[bytes] = b"*-1\r\n"
+NULL: Final[bytes] = b"_\r\n"
 
 READY: Final = 2048  # Headers and integers below this are made once. More would not fit the common sizes better.
 INTEGERS: Final[list[bytes]] = [b":%d\r\n" % n for n in range(READY)]
 BULK_HEADERS: Final[list[bytes]] = [b"$%d\r\n" % n for n in range(READY)]
+SIZES: Final[list[bytes]] = [b"$%d" % n for n in range(READY)]  # The same without the line end.
 ARRAY_HEADERS: Final[list[bytes]] = [b"*%d\r\n" % n for n in range(READY)]
 
 
@@ -74,15 +75,28 @@ def encode_error(text: str) -> bytes:
 
 
 def encode_entry(name: bytes, words: list[bytes], start: int) -> bytes:
-    """One stored entry: its ID, then words[start:] as its fields and values."""
-    parts = [b"*2\r\n", encode_bulk_header(len(name)), name, CRLF, encode_array_header(len(words) - start)]
+    """One stored entry: its ID, then words[start:] as its fields and values.
+
+    Lines are gathered without their ends and joined by them: half the pieces, 2/3 of the time.
+    """
+    lines = [b"*2", SIZES[len(name)], name, b"*%d" % (len(words) - start)]
     for index in range(start, len(words)):
         word = words[index]
         size = len(word)
-        parts.append(BULK_HEADERS[size] if size < READY else b"$%d\r\n" % size)
-        parts.append(word)
-        parts.append(CRLF)
-    return b"".join(parts)
+        lines.append(SIZES[size] if size < READY else b"$%d" % size)
+        lines.append(word)
+    lines.append(b"")
+    return CRLF.join(lines)
+
+
+def encode_short_entry(name: bytes, field: bytes, value: bytes) -> bytes:
+    """As encode_entry, for a single pair."""
+    name_size, field_size, value_size = len(name), len(field), len(value)
+    if field_size >= READY or value_size >= READY:
+        return encode_entry(name, [field, value], 0)
+    return CRLF.join(
+        (b"*2", SIZES[name_size], name, b"*2", SIZES[field_size], field, SIZES[value_size], value, b"")
+    )
 
 
 def encode(value: Value, *, resp3: bool) -> bytes:

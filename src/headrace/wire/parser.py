@@ -75,9 +75,13 @@ class Parser:
             self.is_partial = True
             self.check_unfinished()
             return self.next_strict() if self.strict is not None else None
-        if argv.__class__ is list and has_only_bytes(argv):
-            self.given += 1
-            return argv  # type: ignore[no-any-return]
+        if argv.__class__ is list:
+            for item in argv:
+                if item.__class__ is not bytes:
+                    break
+            else:
+                self.given += 1
+                return argv
         self.start_strict(b"".join(self.held), self.given)
         return self.next_strict()
 
@@ -159,13 +163,6 @@ def find_unfinished(data: bytes, given: int) -> bytes:
     for _ in range(given):
         strict.next()
     return strict.rest()
-
-
-def has_only_bytes(argv: list[bytes]) -> bool:
-    for item in argv:
-        if item.__class__ is not bytes:
-            return False
-    return True
 
 
 class StrictReader:
