@@ -24,10 +24,9 @@ TIMEOUT_S = 30
 def serving(*options: str) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "headrace", "serve", "--memory", *options]
     with child_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        yield process
         assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        process.stderr.close()
+        with process.stdout, process.stderr:
+            yield process
 
 
 def first_line(process: "subprocess.Popen[bytes]") -> str:
