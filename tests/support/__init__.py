@@ -6,4 +6,5 @@ notation.py  replies as text, and text as an expected reply
 session.py   plays a written session against a server
 recording.py replies of a real server, kept in files
 catalogue.py what a server says about its stream commands
+memory.py    a broker in memory, with a clock moved by hand
 """
