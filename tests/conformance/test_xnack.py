@@ -3,7 +3,8 @@ by hand from its documentation."""
 
 import pytest
 
-from support.servers import wait_until
+from support.catalogue import describe_commands
+from support.servers import Server, wait_until
 from support.session import Session
 
 pytestmark = pytest.mark.since("8.8")
@@ -244,7 +245,8 @@ def test_mistakes_are_refused(talk: Session, arguments: str, error: str) -> None
         ("s g FAIL IDS 0 1-0", "numids must be a positive integer"),
         ("s g FAIL IDS x 1-0", "numids must be a positive integer"),
         ("s g FAIL IDS 3 1-0 2-0", "number of IDs doesn't match numids"),
-        ("s g FAIL IDS 1 1-0 RETRYCOUNT x", "Invalid RETRYCOUNT"),
+        ("s g FAIL FORCE FORCE FORCE", "expected IDS keyword"),
+        ("s g FAIL IDS 1 1-0 RETRYCOUNT x", "value is not an integer or out of range"),
         ("s g FAIL IDS 1 1-0 RETRYCOUNT -1", "Invalid RETRYCOUNT"),
     ],
 )
@@ -253,3 +255,22 @@ def test_mistakes_are_named(talk: Session, arguments: str, words: str) -> None:
     reply = talk.wire()(f"XNACK {arguments}")
     assert words in reply.text
     talk.play('> XPENDING s g\n[:3, "1-0", "3-0", [["c", "3"]]]')
+
+
+def test_the_command_is_described(server: Server) -> None:
+    """Row 296, for this command."""
+    with server.connect(protocol=3) as wire:
+        description = describe_commands(wire, ("xnack",))["xnack"]
+    assert description["arity"] == -7
+    assert {"fast", "write"} <= set(description["flags"])
+    assert description["keys"] == [1, 1, 1]
+    assert {"@fast", "@stream", "@write"} <= set(description["categories"])
+    assert description["group"] == "stream"
+    assert [(item["name"], item["type"], item.get("token")) for item in description["arguments"]] == [
+        ("key", "key", None),
+        ("group", "string", None),
+        ("mode", "oneof", None),
+        ("ids", "block", "IDS"),
+        ("count", "integer", "RETRYCOUNT"),
+        ("force", "pure-token", "FORCE"),
+    ]
