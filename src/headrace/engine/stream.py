@@ -376,8 +376,10 @@ class Stream:
 
     def lag_of(self, group: Group) -> int:
         """Entries the group has not been given yet, or UNKNOWN."""
-        if self.entries_added == 0:
+        if self.length == 0:
             return 0
+        if group.last_id < self.first_id and self.max_deleted < self.first_id:
+            return self.length
         if group.entries_read != UNKNOWN and not self.has_deleted_after(group.last_id):
             return self.entries_added - group.entries_read
         read = self.count_up_to(group.last_id)
