@@ -1,5 +1,6 @@
 """Record -> engine verbs: how a journal becomes memory again. No clock, no reply; the times are in the records."""
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -139,6 +140,43 @@ def put(state: State, db: Keyspace, record: Record) -> None:
     db.put(record[2], load_value(record[3], state.settings.limits), int(record[4]))
 
 
+def push(state: State, db: Keyspace, record: Record) -> None:
+    elements = db.values.get(record[2])
+    if elements is None:
+        elements = deque()
+        db.put(record[2], elements)
+    if record[3] == b"left":
+        elements.extendleft(record[4:])
+    else:
+        elements.extend(record[4:])
+
+
+def pop(state: State, db: Keyspace, record: Record) -> None:
+    elements = db.values[record[2]]
+    for _ in range(int(record[4])):
+        if record[3] == b"left":
+            elements.popleft()
+        else:
+            elements.pop()
+    if not elements:
+        db.delete(record[2])
+
+
+def add_members(state: State, db: Keyspace, record: Record) -> None:
+    members = db.values.get(record[2])
+    if members is None:
+        members = set()
+        db.put(record[2], members)
+    members.update(record[3:])
+
+
+def remove_members(state: State, db: Keyspace, record: Record) -> None:
+    members = db.values[record[2]]
+    members.difference_update(record[3:])
+    if not members:
+        db.delete(record[2])
+
+
 def remove(state: State, db: Keyspace, record: Record) -> None:
     db.delete(record[2])
 
@@ -191,6 +229,10 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.IDEMPOTENCE: configure_idempotence,
     kinds.SEEN_BEFORE: note_seen,
     kinds.PUT: put,
+    kinds.PUSH: push,
+    kinds.POP: pop,
+    kinds.SET_ADD: add_members,
+    kinds.SET_REMOVE: remove_members,
     kinds.REMOVE: remove,
     kinds.RENAME: rename,
     kinds.EXPIRE: expire,

@@ -7,7 +7,8 @@
     def xack(ctx: Call, argv: list[bytes]) -> Outcome: …
 
 Arity, key positions, ACL categories, the syntax line, COMMAND, COMMAND DOCS and the docs pages are derived from the
-declaration. The argument list is never walked while serving: handlers read `argv` by hand, in the order Redis checks it.
+declaration. The argument list is never walked while serving: handlers read `argv` by hand, in the order Redis checks
+it.
 
 A subcommand is declared as "XGROUP CREATE" under a container made with `container`.
 """
@@ -26,7 +27,10 @@ UNLIMITED: Final = 2**31 - 1
 class Argument:
     """One place in a command's syntax."""
 
-    __slots__ = ("name", "kind", "token", "is_optional", "is_multiple", "repeats_token", "parts", "key_flags", "keyword", "since")  # fmt: skip
+    __slots__ = (
+        "name", "kind", "token", "is_optional", "is_multiple", "repeats_token", "parts", "key_flags", "keyword",
+        "keyword_start", "since", "display",
+    )  # fmt: skip
 
     def __init__(self, name: str, kind: str, token: str = "", parts: tuple["Argument", ...] = ()) -> None:
         self.name = name
@@ -38,7 +42,9 @@ class Argument:
         self.parts = parts
         self.key_flags = ""  # Of a key: what the command does with it.
         self.keyword = ""  # Of a key: the word its list stands behind, when its place is not fixed.
+        self.keyword_start = 1  # Where looking for that word begins.
         self.since = ""
+        self.display = ""  # How the syntax line calls it, when not by its name.
 
     def least_words(self) -> int:
         """How many words it takes at least."""
@@ -61,10 +67,11 @@ class Argument:
         return all(part.has_fixed_size() for part in self.parts)
 
 
-def key(flags: str, name: str = "key", token: str = "", keyword: str = "") -> Argument:
+def key(flags: str, name: str = "key", token: str = "", keyword: str = "", keyword_start: int = 1) -> Argument:
     argument = Argument(name, "key", token)
     argument.key_flags = flags
     argument.keyword = keyword
+    argument.keyword_start = keyword_start
     return argument
 
 
@@ -112,24 +119,46 @@ def many(argument: Argument, *, repeats_token: bool = False) -> Argument:
     return argument
 
 
+def shown(display: str, argument: Argument) -> Argument:
+    """Call an argument by another word than its name in the syntax line."""
+    argument.display = display
+    return argument
+
+
 def added(since: str, argument: Argument) -> Argument:
     """Mark an argument that came later than its command."""
     argument.since = since
     return argument
 
 
+class KeyPlace:
+    """Where one key argument stands: from a fixed place, or behind a keyword."""
+
+    __slots__ = ("flags", "first", "keyword", "keyword_start", "last", "step", "limit")
+
+    def __init__(self, argument: Argument, first: int, last: int, step: int) -> None:
+        self.flags = argument.key_flags.split()
+        self.first = first
+        self.keyword = argument.keyword
+        self.keyword_start = argument.keyword_start
+        self.last = -1 if argument.keyword else last  # Counted from `first`; negative: from the end.
+        self.step = step
+        self.limit = 2 if argument.keyword else 0  # 2: the keys are the first half of what follows the keyword.
+
+
 class Command:
     """A declared command, and its counters."""
 
     __slots__ = (
-        "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary", "tips",
-        "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
-        "is_write", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword",
+        "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
+        "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
+        "is_write", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword", "keyword_start",
+        "key_places",
     )  # fmt: skip
 
     def __init__(
         self, full_name: str, handler: Handler | None, arguments: tuple[Argument, ...], *, group: str, flags: str,
-        categories: str, since: str, complexity: str, summary: str, tips: str,
+        categories: str, since: str, complexity: str, summary: str, tips: str, arity: int = 0,
     ) -> None:  # fmt: skip
         words = full_name.split(" ")
         self.full_name = "|".join(words).lower()  # xgroup|create: as Redis names it.
@@ -148,6 +177,10 @@ class Command:
         fixed = all(argument.has_fixed_size() for argument in arguments)
         self.most = self.least if fixed else UNLIMITED
         self.arity = self.least if fixed else -self.least
+        if arity:  # Redis's own number, where the arguments do not tell it.
+            self.arity = arity
+            self.least = abs(arity)
+            self.most = arity if arity > 0 else UNLIMITED
         self.subcommands: dict[bytes, Command] = {}
         self.parent: Command | None = None
         self.calls = 0
@@ -159,21 +192,29 @@ class Command:
         self.last_key = 0  # -1: all words to the end.
         self.key_step = 0
         self.keyword = b""  # The word the keys stand behind: STREAMS.
+        self.keyword_start = 1
+        self.key_places: list[KeyPlace] = []
         self.place_keys(len(words))
         self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
 
     def place_keys(self, position: int) -> None:
         """Work out where the keys stand."""
-        for argument in self.arguments:
+        for index, argument in enumerate(self.arguments):
             inner = argument.parts if argument.kind == "block" and not argument.is_optional else (argument,)
+            behind = sum([later.least_words() for later in self.arguments[index + 1 :]])
             for part in inner:
                 if part.kind == "key":
-                    self.keyword = part.keyword.encode()
-                    if not part.keyword:
-                        self.first_key = self.first_key or position
-                        self.last_key = -1 if part.is_multiple else position
-                        self.key_step = 1
+                    is_list = part.is_multiple or argument.is_multiple
+                    step = argument.least_words() if argument.is_multiple and argument.kind == "block" else 1
+                    self.key_places.append(KeyPlace(part, position, -1 - behind if is_list else 0, step))
                 position += part.least_words()
+        for place in self.key_places:
+            self.keyword = place.keyword.encode()
+            self.keyword_start = place.keyword_start
+            if not place.keyword:
+                self.first_key = self.first_key or place.first
+                self.last_key = place.last if place.last < 0 else place.first
+                self.key_step = place.step
 
     def keys_in(self, argv: list[bytes]) -> list[bytes]:
         """The keys of a command as sent."""
@@ -181,7 +222,7 @@ class Command:
             last = self.last_key if self.last_key > 0 else len(argv) + self.last_key
             return argv[self.first_key : last + 1 : self.key_step]
         if self.keyword:
-            for index in range(1, len(argv)):
+            for index in range(self.keyword_start, len(argv)):
                 if argv[index].upper() == self.keyword:
                     return argv[index + 1 : index + 1 + (len(argv) - index - 1) // 2]
         return []
@@ -198,12 +239,12 @@ def find_command(name: bytes) -> Command | None:
 
 def command(
     full_name: str, *arguments: Argument, group: str, flags: str, since: str, complexity: str, summary: str,
-    categories: str = "", tips: str = "",
+    categories: str = "", tips: str = "", arity: int = 0,
 ) -> Callable[[Handler], Handler]:  # fmt: skip
     def declare(handler: Handler) -> Handler:
         made = Command(
             full_name, handler, arguments, group=group, flags=flags, categories=categories, since=since,
-            complexity=complexity, summary=summary, tips=tips,
+            complexity=complexity, summary=summary, tips=tips, arity=arity,
         )  # fmt: skip
         register(full_name, made)
         return handler

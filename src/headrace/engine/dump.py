@@ -1,0 +1,358 @@
+"""Any stored value as bytes that stand for themselves: DUMP, RESTORE, COPY and the journal's `put` records.
+
+Layout. A payload is `HRD1`, then fields, then the CRC-32 (4 bytes, big-endian) of everything before it. A field is its
+length in decimal, a colon, and that many bytes; numbers are fields in decimal. The first field names the type:
+
+    string   text
+    list     how many, then each from the left
+    set      how many, then each in byte order
+    stream   last ID, entries ever added, highest deleted ID,
+             nodes: how many, entries and bytes that still fit into the last one;
+                 each: lowest ID, sizes of its entries, the entries joined
+             idempotence: 0, or 1, duration, size, added, duplicates, producers: name, records: message, entry ID
+             groups: name, last ID, entries read, whether entries may repeat,
+                 consumers: name, last seen, last active
+                 deliveries by time: the consumer's place (-1: released), time, count, pending IDs
+
+    e.g. the list (a, bc):   HRD1 4:list 1:2 1:a 2:bc, without the blanks, and four bytes of checksum
+
+Lists of IDs and of sizes are one field each, joined by commas. A payload is valid when its checksum is right and every
+field is what stands here; entries are checked byte by byte, because they will be sent to clients as they are. Dumping
+what was loaded gives the same bytes again. A payload is as long as its value: the limit is that of a bulk string.
+"""
+
+import zlib
+from collections import deque
+from typing import Final
+
+from headrace.engine.group import NEVER, Consumer, Delivery, Group
+from headrace.engine.idempotence import Idempotence
+from headrace.engine.ids import MAX_PART, id_of, name_of
+from headrace.engine.keyspace import Stored
+from headrace.engine.node import Node
+from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
+
+MAGIC: Final = b"HRD1"
+CHECKSUM_BYTES: Final = 4
+LONGEST_NUMBER: Final = 20  # A sign and 64 bits.
+LONGEST_ID: Final = 41
+MIN_NUMBER: Final = -(2**63)
+
+
+def dump_value(value: Stored) -> bytes:
+    """The value as a payload."""
+    parts: list[bytes] = [MAGIC]
+    if isinstance(value, bytes):
+        put_fields(parts, [b"string", value])
+    elif isinstance(value, deque):
+        put_fields(parts, [b"list", b"%d" % len(value), *value])
+    elif isinstance(value, set):
+        put_fields(parts, [b"set", b"%d" % len(value), *sorted(value)])
+    elif isinstance(value, Stream):
+        put_fields(parts, [b"stream"])
+        put_stream(parts, value)
+    else:
+        raise TypeError(f"no payload for {type(value).__name__}")
+    body = b"".join(parts)
+    return body + zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
+
+
+def is_intact(payload: bytes) -> bool:
+    """Whether it is one of our payloads and its checksum is right."""
+    body = payload[:-CHECKSUM_BYTES]
+    return payload.startswith(MAGIC) and payload[-CHECKSUM_BYTES:] == zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
+
+
+def load_value(payload: bytes, limits: NodeLimits) -> Stored:
+    """The value of a payload. ValueError when it is damaged or not what the layout says."""
+    if not is_intact(payload):
+        raise ValueError("not a headrace payload, or its checksum is wrong")
+    reader = Reader(payload, len(MAGIC), len(payload) - CHECKSUM_BYTES)
+    value = load_kind(reader, limits)
+    if reader.position != reader.end:
+        raise ValueError(f"bytes left over behind the value at {reader.position}")
+    return value
+
+
+def load_kind(reader: "Reader", limits: NodeLimits) -> Stored:
+    kind = reader.text()
+    if kind == b"string":
+        return reader.text()
+    if kind == b"list":
+        return deque(reader.texts())
+    if kind == b"set":
+        members = reader.texts()
+        if members != sorted(set(members)):
+            raise ValueError("a set with repeated or unsorted members")
+        return set(members)
+    if kind == b"stream":
+        return load_stream(reader, limits)
+    raise ValueError(f"unknown type {kind!r}")
+
+
+# Writing
+
+
+def put_fields(parts: list[bytes], fields: list[bytes]) -> None:
+    for field in fields:
+        parts.append(b"%d:" % len(field))
+        parts.append(field)
+
+
+def put_numbers(parts: list[bytes], numbers: list[int]) -> None:
+    put_fields(parts, [b"%d" % number for number in numbers])
+
+
+def put_stream(parts: list[bytes], stream: Stream) -> None:
+    put_fields(parts, [name_of(stream.last_id), b"%d" % stream.entries_added, name_of(stream.max_deleted)])
+    nodes = stream.nodes
+    put_numbers(parts, [len(nodes), stream.room, stream.room_bytes])
+    for node in nodes:
+        put_fields(parts, [name_of(node.first), sizes_of(node), node.joined()])
+    put_idempotence(parts, stream.idempotence)
+    put_numbers(parts, [len(stream.groups)])
+    for name, group in stream.groups.items():
+        put_group(parts, name, group)
+
+
+def sizes_of(node: Node) -> bytes:
+    if node.entries is not None:
+        return b",".join([b"%d" % len(entry) for entry in node.entries])
+    offsets = node.offsets
+    assert offsets is not None
+    return b",".join([b"%d" % (offsets[index + 1] - offsets[index]) for index in range(node.count)])
+
+
+def put_idempotence(parts: list[bytes], known: Idempotence | None) -> None:
+    if known is None:
+        put_numbers(parts, [0])
+        return
+    put_numbers(parts, [1, known.duration_s, known.max_size, known.added, known.duplicates, len(known.producers)])
+    for producer, records in known.producers.items():
+        put_fields(parts, [producer, b"%d" % len(records)])
+        for message, entry_id in records.items():
+            put_fields(parts, [message, name_of(entry_id)])
+
+
+def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
+    put_fields(parts, [name, name_of(group.last_id)])
+    put_numbers(parts, [group.entries_read, int(group.may_repeat), len(group.consumers)])
+    places: dict[bytes, int] = {}
+    for consumer in group.consumers.values():
+        places[consumer.name] = len(places)
+        put_fields(parts, [consumer.name, b"%d" % consumer.seen_ms, b"%d" % consumer.active_ms])
+    group.sort_times()
+    kept = [delivery for delivery in group.deliveries if delivery.left]
+    put_numbers(parts, [len(kept)])
+    for delivery in kept:
+        owner = delivery.consumer
+        place = -1 if owner is None else places[owner.name]
+        put_numbers(parts, [place, delivery.time_ms, delivery.count])
+        names = [name for name in delivery.names if group.pending.get(name) is delivery]
+        put_fields(parts, [b",".join(dict.fromkeys(names))])
+
+
+# Reading
+
+
+class Reader:
+    """The fields of a payload, one after the other. Everything unexpected is a ValueError."""
+
+    __slots__ = ("data", "position", "end")
+
+    def __init__(self, data: bytes, start: int, end: int) -> None:
+        self.data = data
+        self.position = start
+        self.end = end
+
+    def text(self) -> bytes:
+        colon = self.data.find(b":", self.position, self.position + LONGEST_NUMBER)
+        digits = self.data[self.position : colon] if colon > 0 else b""
+        if not digits.isdigit():
+            raise ValueError(f"no field begins at {self.position}")
+        start = colon + 1
+        stop = start + int(digits)
+        if stop > self.end:
+            raise ValueError(f"the field at {self.position} is longer than the payload")
+        self.position = stop
+        return self.data[start:stop]
+
+    def number(self, low: int = 0, high: int = MAX_PART) -> int:
+        """A number from `low` to `high`, in 64 bits."""
+        digits = self.text()
+        if len(digits) > LONGEST_NUMBER:
+            raise ValueError("a number of more than 64 bits")
+        number = int(digits)
+        if number < low or number > high or b"%d" % number != digits:
+            raise ValueError(f"{number} is not a number that can stand here")
+        return number
+
+    def flag(self) -> bool:
+        number = self.number()
+        if number > 1:
+            raise ValueError(f"{number} is neither 0 nor 1")
+        return number == 1
+
+    def texts(self) -> list[bytes]:
+        return [self.text() for _ in range(self.number())]
+
+    def entry_id(self) -> int:
+        return checked_id(self.text())
+
+
+def checked_id(name: bytes) -> int:
+    """The ID of a name that must be written as we write it."""
+    if len(name) > LONGEST_ID or b"-" not in name:
+        raise ValueError(f"{name[:LONGEST_ID]!r} is not an entry ID")
+    entry_id = id_of(name)
+    if name_of(entry_id) != name or entry_id >> 64 > MAX_PART:
+        raise ValueError(f"{name!r} is not an entry ID")
+    return entry_id
+
+
+def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
+    stream = Stream(limits)
+    last_id = reader.entry_id()
+    stream.last_ms = last_id >> 64
+    stream.last_seq = last_id & MAX_PART
+    stream.entries_added = reader.number()
+    stream.max_deleted = reader.entry_id()
+    nodes = reader.number()
+    stream.room = reader.number(MIN_NUMBER) if nodes else reader.number(0, 0)
+    stream.room_bytes = reader.number(MIN_NUMBER)
+    highest = -1
+    for left in range(nodes - 1, -1, -1):
+        highest = load_node(reader, stream, highest, seals=left > 0)
+    if highest > last_id:
+        raise ValueError("an entry behind the stream's last ID")
+    for node in stream.nodes[: -UNPACKED_NODES - 1]:
+        node.pack()
+    stream.refresh_first_id()
+    stream.idempotence = load_idempotence(reader)
+    for _ in range(reader.number()):
+        name = reader.text()
+        if name in stream.groups:
+            raise ValueError("two groups of one name")
+        stream.groups[name] = load_group(reader)
+    return stream
+
+
+def load_node(reader: Reader, stream: Stream, highest: int, *, seals: bool) -> int:
+    """One node behind those that are there, with all IDs above `highest`. Its own highest ID."""
+    node = Node(reader.entry_id())
+    if node.first <= highest and highest >= 0:
+        raise ValueError("nodes out of order")
+    sizes = [int(size) for size in reader.text().split(b",")]
+    blob = reader.text()
+    highest = max(highest, node.first - 1)
+    names: list[bytes] = []
+    entries: list[bytes] = []
+    start = 0
+    for size in sizes:
+        entry = blob[start : start + size]
+        name = check_entry(entry)
+        entry_id = checked_id(name)
+        if entry_id <= highest:
+            raise ValueError(f"entry {name!r} is out of order")
+        names.append(name)
+        entries.append(entry)
+        highest = entry_id
+        start += size
+    if start != len(blob):
+        raise ValueError("the sizes of a node's entries do not add up")
+    node.names = names
+    node.entries = entries
+    node.count = len(names)
+    if seals:
+        node.seal()
+    stream.nodes.append(node)
+    stream.length += node.count
+    return highest
+
+
+def check_entry(entry: bytes) -> bytes:
+    """The name in a stored entry, after making sure that it is one: an ID and a flat array of bulk strings."""
+    if not entry.startswith(b"*2\r\n$"):
+        raise ValueError("an entry that does not begin as one")
+    name, position = read_bulk(entry, 4)
+    count, position = read_length(entry, position, 42)  # *
+    if count % 2 or count < 2:
+        raise ValueError("an entry whose fields and values are not pairs")
+    for _ in range(count):
+        _, position = read_bulk(entry, position)
+    if position != len(entry):
+        raise ValueError("bytes left over behind an entry")
+    return name
+
+
+def read_bulk(entry: bytes, position: int) -> tuple[bytes, int]:
+    size, start = read_length(entry, position, 36)  # $
+    end = start + size
+    if entry[end : end + 2] != b"\r\n":
+        raise ValueError("a word of an entry does not end where it should")
+    return entry[start:end], end + 2
+
+
+def read_length(entry: bytes, position: int, mark: int) -> tuple[int, int]:
+    line_end = entry.find(b"\r\n", position, position + LONGEST_NUMBER)
+    if line_end < 0 or entry[position] != mark:
+        raise ValueError("an entry is not in the protocol's form")
+    digits = entry[position + 1 : line_end]
+    if not digits.isdigit() or (len(digits) > 1 and digits[:1] == b"0"):
+        raise ValueError("an entry is not in the protocol's form")
+    return int(digits), line_end + 2
+
+
+def load_idempotence(reader: Reader) -> Idempotence | None:
+    if not reader.flag():
+        return None
+    known = Idempotence(reader.number(1), reader.number(1))
+    known.added = reader.number()
+    known.duplicates = reader.number()
+    for _ in range(reader.number()):
+        producer = reader.text()
+        records: dict[bytes, int] = {}
+        for _ in range(reader.number()):
+            message = reader.text()
+            records[message] = reader.entry_id()
+        known.producers[producer] = records
+    return known
+
+
+def load_group(reader: Reader) -> Group:
+    group = Group(reader.entry_id(), reader.number(UNKNOWN))
+    group.may_repeat = reader.flag()
+    consumers: list[Consumer] = []
+    for _ in range(reader.number()):
+        consumer = Consumer(reader.text(), reader.number())
+        consumer.active_ms = reader.number(NEVER)
+        if consumer.name in group.consumers:
+            raise ValueError("two consumers of one name")
+        group.consumers[consumer.name] = consumer
+        consumers.append(consumer)
+    earliest_ms = 0
+    for _ in range(reader.number()):
+        place = reader.number(-1)
+        if place >= len(consumers):
+            raise ValueError("a delivery to a consumer that is not there")
+        time_ms = reader.number()
+        if time_ms < earliest_ms:
+            raise ValueError("deliveries out of order")
+        earliest_ms = time_ms
+        owner = consumers[place] if place >= 0 else None
+        load_delivery(group, owner, time_ms, reader.number(), reader.text().split(b","))
+    return group
+
+
+def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
+    delivery = Delivery(owner, time_ms, count, names)
+    for name in names:
+        checked_id(name)
+        if name in group.pending:
+            raise ValueError(f"{name!r} is pending twice")
+        group.pending[name] = delivery
+    group.deliveries.append(delivery)
+    if owner is None:
+        group.released += len(names)
+    else:
+        owner.deliveries.append(delivery)

@@ -1,0 +1,102 @@
+"""The names by which Redis would call a value's inner form (OBJECT ENCODING), from the value alone.
+
+Ours has one form per type; the names follow Redis's default thresholds so that clients which look at them see what they
+expect. Roughly true sizes of values are here too: MEMORY USAGE and INFO's used_memory.
+"""
+
+from collections import deque
+from itertools import islice
+from typing import Final
+
+from headrace.engine.group import Group
+from headrace.engine.keyspace import Keyspace, Stored
+from headrace.engine.stream import Stream
+
+LONGEST_EMBEDDED: Final = 44  # Redis's limit for a string stored inside its object.
+LONGEST_INTEGER: Final = 20
+LISTPACK_BYTES: Final = 8192  # list-max-listpack-size -2.
+INTSET_MEMBERS: Final = 512
+LISTPACK_MEMBERS: Final = 128
+LISTPACK_MEMBER_BYTES: Final = 64
+SAMPLE: Final = 100  # Elements looked at for a size; the rest are taken to be like them.
+
+# What CPython takes, on 64 bits: measured with sys.getsizeof, rounded.
+BYTES_OBJECT: Final = 33
+SLOT: Final = 8
+SET_SLOT: Final = 32  # Sets and dicts keep a third of their slots free or more.
+DICT_SLOT: Final = 104
+NODE_OBJECT: Final = 400
+STREAM_OBJECT: Final = 700
+GROUP_OBJECT: Final = 900
+CONSUMER_OBJECT: Final = 800
+DELIVERY_OBJECT: Final = 150
+ENTRY_NAME: Final = BYTES_OBJECT + 15
+
+
+def encoding_name(value: Stored) -> str:
+    if isinstance(value, Stream):
+        return "stream"
+    if isinstance(value, bytes):
+        if is_integer(value):
+            return "int"
+        return "embstr" if len(value) <= LONGEST_EMBEDDED else "raw"
+    if isinstance(value, deque):
+        if len(value) > LISTPACK_BYTES or sum([len(element) + 3 for element in value]) > LISTPACK_BYTES:
+            return "quicklist"
+        return "listpack"
+    if len(value) <= INTSET_MEMBERS and all(is_integer(member) for member in value):
+        return "intset"
+    if len(value) <= LISTPACK_MEMBERS and all(len(member) <= LISTPACK_MEMBER_BYTES for member in value):
+        return "listpack"
+    return "hashtable"
+
+
+def is_integer(text: bytes) -> bool:
+    """Whether the text is how a 64-bit integer is written."""
+    if len(text) > LONGEST_INTEGER or not text.removeprefix(b"-").isdigit():
+        return False
+    number = int(text)
+    return b"%d" % number == text and -(2**63) <= number < 2**63
+
+
+def estimate_bytes(value: Stored, samples: int = SAMPLE) -> int:
+    """About how much memory a value takes. samples: how many elements to look at, 0 for all."""
+    if isinstance(value, bytes):
+        return BYTES_OBJECT + len(value)
+    if isinstance(value, Stream):
+        return estimate_stream(value)
+    count = len(value)
+    if count == 0:
+        return SET_SLOT
+    looked_at = count if samples <= 0 or samples > count else samples
+    total = sum([BYTES_OBJECT + len(element) for element in islice(value, looked_at)])
+    slot = SLOT if isinstance(value, deque) else SET_SLOT
+    return 64 + total * count // looked_at + slot * count
+
+
+def estimate_stream(stream: Stream) -> int:
+    total = STREAM_OBJECT
+    for node in stream.nodes:
+        total += NODE_OBJECT
+        if node.names is not None:
+            total += node.size_bytes() + node.count * (BYTES_OBJECT + ENTRY_NAME + 2 * SLOT)
+        else:
+            total += len(node.blob) + 4 * node.count
+    for group in stream.groups.values():
+        total += estimate_group(group)
+    if stream.idempotence is not None:
+        total += stream.idempotence.count_records() * (DICT_SLOT + 2 * BYTES_OBJECT)
+    return total
+
+
+def estimate_group(group: Group) -> int:
+    owned = len(group.consumers) * CONSUMER_OBJECT + len(group.deliveries) * DELIVERY_OBJECT
+    return GROUP_OBJECT + owned + len(group.pending) * (DICT_SLOT + ENTRY_NAME)
+
+
+def estimate_database(database: Keyspace) -> int:
+    """About how much memory a database takes. Looks at every key, so it is for INFO, not for the hot path."""
+    total = len(database.values) * (DICT_SLOT + BYTES_OBJECT) + len(database.expires_ms) * DICT_SLOT
+    for name, value in database.values.items():
+        total += len(name) + estimate_bytes(value)
+    return total
