@@ -339,7 +339,7 @@ def test_a_waiting_reader_gets_an_entry_when_it_has_been_idle_long_enough(talk: 
         > XREADGROUP GROUP g c STREAMS s >
         > XCLAIM s g gone 0 1-0 IDLE 59500 JUSTID
         waiting> XREADGROUP GROUP g c BLOCK 0 CLAIM 60000 STREAMS s >
-        (blocks)
+        (sent)
         waiting<
         [["s", [["1-0", ["n", "1"], :60000+, :1]]]]
         > XPENDING s g - + 1
@@ -390,7 +390,7 @@ def test_a_waiting_reader_is_served_from_any_of_its_streams(talk: Session) -> No
         > XREADGROUP GROUP g c STREAMS s >
         > XCLAIM s g gone 0 2-0 IDLE 59700 JUSTID
         waiting> XREADGROUP GROUP g c BLOCK 0 CLAIM 60000 STREAMS t s > >
-        (blocks)
+        (sent)
         waiting<
         [["s", [["2-0", ["n", "2"], :60000+, :1]]]]
         """

@@ -71,7 +71,7 @@ def play_and_normalise(server: Server, script: Script) -> list[list[str]]:
         for step in script.steps:
             session.bound.update(normaliser.names)
             reply = session.run(step)
-            pairs.append([str(step), "(blocks)" if step.blocks else normaliser.text(reply)])
+            pairs.append([str(step), step.waiting or normaliser.text(reply)])
     return pairs
 
 

@@ -4,7 +4,7 @@
     > XADD orders * item tea                        a command on the first connection
     "<id>"                                          its reply in the notation of notation.py, over one or more lines
     bob> XREAD BLOCK 0 STREAMS orders $             a command on the connection named bob
-    (blocks)                                        the server must hold it back
+    (blocks)                                        the server must hold it back; (sent): it may or may not
     > XADD orders * item milk                       no reply written: anything but an error
     bob<                                            bob's reply has come
     [["orders", [["<any>", ["item", "milk"]]]]]
@@ -24,6 +24,8 @@ from .servers import Server
 from .wire import ErrorReply, Wire
 
 FIRST = ""  # the connection that has no name
+BLOCKS = "(blocks)"
+SENT = "(sent)"
 
 _PROMPT = re.compile(r"([a-z][a-z0-9-]*)?>(?: (.*))?$")
 _ARRIVAL = re.compile(r"([a-z][a-z0-9-]*)<$")
@@ -31,11 +33,11 @@ _ARRIVAL = re.compile(r"([a-z][a-z0-9-]*)<$")
 
 @dataclass(frozen=True)
 class Step:
-    """One line of a session: send a command and read its reply, send one that blocks, or read a late reply."""
+    """One line of a session: send a command and read its reply, send one that waits, or read a late reply."""
 
     connection: str
     line: str | None
-    blocks: bool
+    waiting: str  # BLOCKS, SENT or nothing
     expected: str
     number: int
 
@@ -51,8 +53,8 @@ def read_steps(text: str) -> Iterator[Step]:
     def finish() -> Iterator[Step]:
         if head is not None:
             reply = "\n".join(body)
-            blocks = reply == "(blocks)"
-            yield Step(head[0], head[1], blocks, "" if blocks else reply, head[2])
+            waiting = reply if reply in (BLOCKS, SENT) else ""
+            yield Step(head[0], head[1], waiting, "" if waiting else reply, head[2])
 
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -102,20 +104,21 @@ class Session:
             self._compare(step, self.run(step))
 
     def run(self, step: Step) -> Any:
-        """Do one step and give its reply; None for a command that blocks."""
+        """Do one step and give its reply; None for a command whose reply comes later."""
         wire = self.wire(step.connection)
         if step.line is None:
             return wire.read()
         line = substitute(step.line, self.bound)
-        if not step.blocks:
+        if not step.waiting:
             return wire(line)
         before = self.server.blocked_clients()
         wire.send(line)
-        self.server.wait_until_blocked(before + 1)
+        if step.waiting == BLOCKS:
+            self.server.wait_until_blocked(before + 1)
         return None
 
     def _compare(self, step: Step, reply: Any) -> None:
-        if step.blocks:
+        if step.waiting:
             return
         if not step.expected:
             good = not isinstance(reply, ErrorReply)
