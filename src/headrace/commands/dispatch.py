@@ -59,8 +59,7 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
 
 
 def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
-    """Call the handler and note what it changed."""
-    command.calls += 1
+    """Call the handler and note what it changed. The caller counts the call: a waiting one counts once."""
     handler = command.handler
     assert handler is not None
     outcome = handler(ctx, argv)
@@ -186,6 +185,7 @@ def queue_or_run(ctx: Call, command: Command, argv: list[bytes]) -> bytes:
             raise CommandError("ERR Command not allowed inside a transaction")
         ctx.queue.append(argv)
         return QUEUED
+    command.calls += 1
     outcome = run(ctx, command, argv)
     if outcome.wake is not None:
         ctx.wake(ctx.db.number, outcome.wake)

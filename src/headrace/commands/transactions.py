@@ -49,6 +49,7 @@ def exec_(ctx: Call, argv: list[bytes]) -> Outcome:
 
 def run_queued(ctx: Call, argv: list[bytes]) -> bytes:
     command_ = check(argv)
+    command_.calls += 1
     try:
         outcome = run(ctx, command_, argv)
     except CommandError as error:
