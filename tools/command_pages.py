@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 from headrace.commands.catalogue import pages
+from headrace.commands.table import MODULES
 
 FOLDER = Path("docs/commands")
 
 
 def main() -> int:
+    assert MODULES  # Importing them has declared every command.
     wanted = pages()
     present = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.md")}
     if "--check" in sys.argv[1:]:

@@ -5,10 +5,10 @@ There is one page per group of commands, and an index; `tools/command_pages.py` 
 
 from typing import Final
 
+from headrace.commands.settings import DECLARED, Setting
 from headrace.commands.spec import Argument, Command, KeyPlace, all_commands, find_command
 from headrace.wire.values import Pairs, Status, Unordered, Value
 
-ACCESS: Final = ("RO", "RW", "OW", "RM")  # These key flags are written in capitals, all others small.
 CATEGORY_OF_GROUP: Final = {
     "generic": "keyspace", "string": "string", "list": "list", "set": "set", "stream": "stream",
     "connection": "connection", "transactions": "transaction",
@@ -85,7 +85,7 @@ def categories_of(made: Command) -> list[str]:
 
 
 def describe_place(place: KeyPlace) -> Value:
-    flags = [Status(flag.upper() if flag.upper() in ACCESS else flag.lower()) for flag in place.flags]
+    flags: list[Value] = [Status(flag) for flag in place.flags]
     if place.keyword:
         search = ["type", "keyword", "spec", Pairs(["keyword", place.keyword, "startfrom", place.keyword_start])]
     else:
@@ -185,12 +185,12 @@ def write_core(argument: Argument) -> str:
 
 
 def pages() -> dict[str, str]:
-    """File name -> text: one page per group of commands, and an index."""
+    """File name -> text: one page per group of commands, one about settings, and an index."""
     groups: dict[str, list[Command]] = {}
     for made in all_commands():
         groups.setdefault(made.group, []).append(made)
     order = sorted(groups, key=page_order)
-    found = {"index.md": index_of(order, groups)}
+    found = {"index.md": index_of(order, groups), "settings.md": settings_page()}
     for group in order:
         found[f"{group}.md"] = page_of(group, groups[group])
     return found
@@ -204,8 +204,10 @@ def page_order(group: str) -> int:
 def index_of(order: list[str], groups: dict[str, list[Command]]) -> str:
     lines = ["# Commands", "", "Generated from the declarations in `src/headrace/commands/`.", ""]
     for group in order:
-        names = ", ".join(f"[{made.name.upper()}]({group}.md#{made.name})" for made in groups[group])
-        lines += [f"**{title_of(group)}**: {names}", ""]
+        lines += [f"## {title_of(group)}", "", "| command | |", "|---|---|"]
+        lines += [f"| [{made.name.upper()}]({group}.md#{made.name}) | {made.summary} |" for made in groups[group]]
+        lines.append("")
+    lines += ["Settings that CONFIG GET and CONFIG SET know are on [their own page](settings.md).", ""]
     return "\n".join(lines)
 
 
@@ -228,7 +230,36 @@ def describe_on_page(made: Command, heading: str) -> list[str]:
         return lines
     lines += ["```", syntax(made), "```", ""]
     if made.notes:
-        lines += [" ".join(line.strip() for line in paragraph.splitlines()) for paragraph in made.notes.split("\n\n")]
-        lines.append("")
-    lines += [f"As in Redis since {made.since}. {made.complexity}. Flags: {', '.join(made.flags) or 'none'}.", ""]
+        for paragraph in made.notes.split("\n\n"):
+            lines += [" ".join(line.strip() for line in paragraph.splitlines()), ""]
+    flags = ", ".join(made.flags) or "none"
+    lines += [f"As in Redis since {made.since}. {made.complexity.rstrip('.')}. Flags: {flags}.", ""]
     return lines
+
+
+def settings_page() -> str:
+    lines = ["# Settings", "", "What `CONFIG GET` and `CONFIG SET` know.", ""]
+    lines += settings_table([setting for setting in DECLARED if not setting.is_inert])
+    lines += ["## Accepted without effect", "", "Clients and test suites set these; nothing here depends on them.", ""]
+    lines += settings_table([setting for setting in DECLARED if setting.is_inert])
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def settings_table(settings: list[Setting]) -> list[str]:
+    lines = ["| setting | default | may be | |", "|---|---|---|---|"]
+    for setting in settings:
+        note = " Cannot be changed while running." if setting.is_fixed else ""
+        default = f"`{setting.default}`" if setting.default else "empty"
+        lines.append(f"| {setting.name} | {default} | {describe_range(setting)} | {setting.purpose}{note} |")
+    return [*lines, ""]
+
+
+def describe_range(setting: Setting) -> str:
+    if setting.kind == "boolean":
+        return "yes or no"
+    if setting.kind == "choice":
+        return ", ".join(setting.choices)
+    if setting.kind == "text":
+        return "any text"
+    unit = "bytes, with or without a unit (64kb)" if setting.kind == "memory" else "a number"
+    return f"{unit}, {setting.low} to {setting.high}" if setting.high < 2**62 else f"{unit}, {setting.low} or more"

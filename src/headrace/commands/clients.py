@@ -21,6 +21,7 @@ from headrace.commands.spec import (
     many,
     oneof,
     optional,
+    shown,
     text,
     word,
 )  # fmt: skip
@@ -77,11 +78,11 @@ def client_setname(ctx: Call, argv: list[bytes]) -> Outcome:
 )  # fmt: skip
 def client_setinfo(ctx: Call, argv: list[bytes]) -> Outcome:
     attribute = argv[2].upper()
-    shown = argv[2].decode("utf-8", "surrogateescape")
+    asked = argv[2].decode("utf-8", "surrogateescape")
     if attribute not in (b"LIB-NAME", b"LIB-VER"):
-        raise CommandError(f"ERR Unrecognized option '{shown}'")
+        raise CommandError(f"ERR Unrecognized option '{asked}'")
     if not is_plain(argv[3]):
-        raise CommandError(f"ERR {shown} cannot contain spaces, newlines or special characters.")
+        raise CommandError(f"ERR {asked} cannot contain spaces, newlines or special characters.")
     if attribute == b"LIB-NAME":
         ctx.library = argv[3]
     else:
@@ -202,7 +203,7 @@ def describe(call: Call, now_ms: int) -> str:
     if waiter is not None:
         found = find_command(waiter.argv[0])
         command_name = found.full_name if found is not None else ""
-    shown: dict[str, str | int] = {
+    facts: dict[str, str | int] = {
         "id": call.id,
         "addr": call.address,
         "laddr": call.local_address,
@@ -231,7 +232,7 @@ def describe(call: Call, now_ms: int) -> str:
         "tot-net-out": call.bytes_out,
         "tot-cmds": call.commands_run,
     }  # fmt: skip
-    return " ".join([f"{name}={value}" for name, value in shown.items()]) + "\n"
+    return " ".join([f"{name}={value}" for name, value in facts.items()]) + "\n"
 
 
 def flags_of(call: Call) -> str:
@@ -285,7 +286,7 @@ class KillFilter:
     "CLIENT KILL",
     oneof(
         "filter",
-        text("old-format"),
+        shown("ip:port", text("old-format")),
         many(
             oneof(
                 "new-format",
@@ -295,8 +296,8 @@ class KillFilter:
                     added("5.0.0", word("REPLICA")), word("PUBSUB"), token="TYPE",
                 ))),
                 optional(text("username", "USER")),
-                optional(text("addr", "ADDR")),
-                added("6.2.0", optional(text("laddr", "LADDR"))),
+                optional(shown("ip:port", text("addr", "ADDR"))),
+                added("6.2.0", optional(shown("ip:port", text("laddr", "LADDR")))),
                 optional(oneof("skipme", word("YES"), word("NO"), token="SKIPME")),
                 added("7.4.0", optional(integer("maxage", "MAXAGE"))),
             )
@@ -330,7 +331,7 @@ def parse_kill_filter(wanted: KillFilter, argv: list[bytes]) -> None:
             raise CommandError(SYNTAX)
         option = argv[index].upper()
         value = argv[index + 1]
-        shown = value.decode("utf-8", "surrogateescape")
+        asked = value.decode("utf-8", "surrogateescape")
         if option == b"ID":
             error = "ERR client-id should be greater than 0"
             wanted.number = parse_within(value, 1, MAX_INTEGER, error, error)
@@ -340,12 +341,12 @@ def parse_kill_filter(wanted: KillFilter, argv: list[bytes]) -> None:
         elif option == b"TYPE":
             wanted.kind = parse_type(value)
         elif option == b"ADDR":
-            wanted.address = shown
+            wanted.address = asked
         elif option == b"LADDR":
-            wanted.local_address = shown
+            wanted.local_address = asked
         elif option == b"USER":
             if value != b"default":
-                raise CommandError(f"ERR No such user '{shown}'")
+                raise CommandError(f"ERR No such user '{asked}'")
         elif option == b"SKIPME" and value.upper() in (b"YES", b"NO"):
             wanted.skips_self = value.upper() == b"YES"
         else:

@@ -7,7 +7,7 @@ from headrace.commands.help import help_reply
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, OK, ZERO, Outcome
 from headrace.commands.read_options import NO_CLAIM, ReadOptions, parse_read, wait
-from headrace.commands.spec import added, block, command, container, integer, key, many, oneof, optional, text, word
+from headrace.commands.spec import block, command, container, integer, key, many, oneof, optional, shown, text, word
 from headrace.commands.streams import delete_by_policy, delete_record, parse_ids_block
 from headrace.commands.trimming import DELETE_REFERENCES
 from headrace.engine.group import Consumer, Group
@@ -101,7 +101,7 @@ def wrong_arguments(argv: list[bytes]) -> CommandError:
     "XGROUP CREATE", key("RW INSERT"), text("group"),
     oneof("id-selector", text("id"), word("$", "new-id")),
     optional(word("MKSTREAM")),
-    optional(added("7.0.0", integer("entries-read", token="ENTRIESREAD"))),
+    optional(shown("entries-read", integer("entriesread", token="ENTRIESREAD"))),
     group="stream", flags="write denyoom", since="5.0.0", complexity="O(1)",
     summary="Create a consumer group.",
 )  # fmt: skip
@@ -142,7 +142,7 @@ def xgroup_create(ctx: Call, argv: list[bytes]) -> Outcome:
 @command(
     "XGROUP SETID", key("RW UPDATE"), text("group"),
     oneof("id-selector", text("id"), word("$", "new-id")),
-    optional(added("7.0.0", integer("entriesread", token="ENTRIESREAD"))),
+    optional(shown("entries-read", integer("entriesread", token="ENTRIESREAD"))),
     group="stream", flags="write", since="5.0.0", complexity="O(1)",
     summary="Move a group's position. Pending entries stay.",
 )  # fmt: skip
@@ -255,9 +255,9 @@ class Given:
     block("group-block", text("group"), text("consumer"), token="GROUP"),
     optional(integer("count", token="COUNT")),
     optional(integer("milliseconds", token="BLOCK")),
-    optional(added("8.4.0", integer("min-idle-time", token="CLAIM"))),
+    optional(integer("min-idle-time", token="CLAIM")),
     optional(word("NOACK")),
-    block("streams", many(key("RW ACCESS UPDATE", keyword="STREAMS")), many(text("id")), token="STREAMS"),
+    block("streams", many(key("RO ACCESS", keyword="STREAMS", keyword_start=4)), many(text("id")), token="STREAMS"),
     group="stream", flags="write blocking movablekeys", since="5.0.0",
     complexity="O(M) for each stream, M being the entries returned.",
     summary="Entries no consumer of the group has been given yet, or this consumer's own pending ones.",
@@ -491,7 +491,7 @@ def xack(ctx: Call, argv: list[bytes]) -> Outcome:
 
 
 @command(
-    "XACKDEL", key("RW DELETE"), text("group"),
+    "XACKDEL", key("RW DELETE UPDATE"), text("group"),
     optional(oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED"))),
     block("ids", integer("numids"), many(text("id")), token="IDS"),
     group="stream", flags="write fast", since="8.2.0", complexity="O(1) for each ID, times the groups.",

@@ -20,7 +20,7 @@ from headrace.commands.spec import (
 from headrace.engine.glob import Glob
 from headrace.errors import CommandError
 from headrace.wire.encoder import encode, encode_integer
-from headrace.wire.values import NullArray, Pairs, Status, Unordered, Value
+from headrace.wire.values import Pairs, Status, Unordered, Value
 
 FLAGS: Final = "loading stale"
 
@@ -67,7 +67,7 @@ def command_info_(ctx: Call, argv: list[bytes]) -> Outcome:
     reply: list[Value] = []
     for name in argv[2:]:
         found = find_by_path(name)
-        reply.append(NullArray() if found is None else command_info(found))
+        reply.append(None if found is None else command_info(found))
     return Outcome(encode(reply, resp3=ctx.resp3))
 
 

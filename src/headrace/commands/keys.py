@@ -231,7 +231,7 @@ def copy(ctx: Call, argv: list[bytes]) -> Outcome:
 
 
 @command(
-    "MOVE", key("RW access delete"), integer("db"),
+    "MOVE", key("RW access update"), integer("db"),
     group="generic", flags="write fast", since="1.0.0", complexity="O(1)",
     summary="Move a key to another database, unless it exists there.",
 )  # fmt: skip

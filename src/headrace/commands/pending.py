@@ -263,7 +263,7 @@ def claim_one(ctx: Call, claim: Claim, name: bytes, *, is_forced: bool) -> None:
 
 
 @command(
-    "XAUTOCLAIM", key("RW ACCESS DELETE"), text("group"), text("consumer"), text("min-idle-time"), text("start"),
+    "XAUTOCLAIM", key("RW DELETE"), text("group"), text("consumer"), text("min-idle-time"), text("start"),
     optional(integer("count", token="COUNT")), optional(word("JUSTID")),
     group="stream", flags="write fast", since="6.2.0", complexity="O(1) if COUNT is small.",
     summary="Take over pending entries that have been idle for long enough, a few at a time.",

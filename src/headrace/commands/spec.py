@@ -22,6 +22,7 @@ from headrace.commands.outcome import Outcome
 Handler = Callable[[Call, list[bytes]], Outcome]
 
 UNLIMITED: Final = 2**31 - 1
+ACCESS: Final = ("RO", "RW", "OW", "RM")  # Of the key flags, only these are written in capitals.
 
 
 class Argument:
@@ -137,7 +138,7 @@ class KeyPlace:
     __slots__ = ("flags", "first", "keyword", "keyword_start", "last", "step", "limit")
 
     def __init__(self, argument: Argument, first: int, last: int, step: int) -> None:
-        self.flags = argument.key_flags.split()
+        self.flags = [flag if flag in ACCESS else flag.lower() for flag in argument.key_flags.upper().split()]
         self.first = first
         self.keyword = argument.keyword
         self.keyword_start = argument.keyword_start

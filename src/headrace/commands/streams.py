@@ -74,15 +74,12 @@ class AddOptions:
     "XADD",
     key("RW UPDATE"),
     optional(added("6.2.0", word("NOMKSTREAM"))),
-    optional(added("8.2.0", oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED")))),
+    optional(oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED"))),
     optional(
-        added(
-            "8.6.0",
-            oneof(
-                "idmp",
-                block("idmp", text("producer-id"), text("idempotent-id"), token="IDMP"),
-                text("producer-id", token="IDMPAUTO"),
-            ),
+        oneof(
+            "idmp",
+            block("idmpauto-with-pid", word("IDMPAUTO", "idmpauto-token"), text("pid")),
+            block("idmp-with-pid-iid", word("IDMP", "idmp-token"), text("pid"), text("iid")),
         )
     ),
     optional(
@@ -484,7 +481,7 @@ def delete_by_policy(stream: Stream, entry_id: int, policy: int) -> int:
         optional(oneof("operator", word("=", "equal"), word("~", "approximately"))),
         text("threshold"),
         optional(added("6.2.0", integer("count", token="LIMIT"))),
-        optional(added("8.2.0", oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED")))),
+        optional(oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED"))),
     ),
     group="stream", flags="write", since="5.0.0", complexity="O(N), N being the entries that go.",
     summary="Delete the oldest entries, by length or by ID.",
@@ -566,8 +563,9 @@ def set_stream_id(stream: Stream, last_id: int, entries_added: int, max_deleted:
 
 @command(
     "XCFGSET", key("RW UPDATE"),
-    optional(integer("duration", token="IDMP-DURATION")), optional(integer("maxsize", token="IDMP-MAXSIZE")),
-    group="stream", flags="write denyoom fast", since="8.6.0", complexity="O(1)",
+    optional(block("idmp-duration-block", word("IDMP-DURATION", "idmp-duration-token"), integer("duration"))),
+    optional(block("idmp-maxsize-block", word("IDMP-MAXSIZE", "idmp-maxsize-token"), integer("maxsize"))),
+    group="stream", flags="write fast", since="8.6.0", complexity="O(1)",
     summary="Set for how long, and for how many messages, a stream recognises repeated ones.",
 )  # fmt: skip
 def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
@@ -608,8 +606,8 @@ def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
 
 
 @command(
-    "XIDMPRECORD", key("RW UPDATE"), text("producer-id"), text("idempotent-id"), text("stream-id"),
-    group="stream", flags="write denyoom fast", since="8.6.0", complexity="O(1)",
+    "XIDMPRECORD", key("RW UPDATE"), text("pid"), text("iid"), text("stream-id"),
+    group="stream", flags="write denyoom fast", since="8.6.2", complexity="O(1)",
     summary="Note that an entry is what a producer's message became.",
 )  # fmt: skip
 def xidmprecord(ctx: Call, argv: list[bytes]) -> Outcome:

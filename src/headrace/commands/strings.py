@@ -35,13 +35,13 @@ class SetOptions:
     "SET",
     key("RW access update variable_flags"),
     text("value"),
-    optional(oneof("condition", word("NX"), word("XX"))),
+    optional(added("2.6.12", oneof("condition", word("NX"), word("XX")))),
     optional(added("6.2.0", word("GET"))),
     optional(
         oneof(
             "expiration",
-            integer("seconds", "EX"),
-            integer("milliseconds", "PX"),
+            added("2.6.12", integer("seconds", "EX")),
+            added("2.6.12", integer("milliseconds", "PX")),
             added("6.2.0", unix_time("unix-time-seconds", "EXAT")),
             added("6.2.0", unix_time("unix-time-milliseconds", "PXAT")),
             added("6.0.0", word("KEEPTTL")),
@@ -181,7 +181,7 @@ def getdel(ctx: Call, argv: list[bytes]) -> Outcome:
 @command(
     "MGET", many(key("RO access")),
     group="string", flags="readonly fast", since="1.0.0", complexity="O(N) with N keys",
-    summary="Read several strings; what is missing or no string is null.",
+    summary="Read several strings; what is missing or no string is null.", tips="request_policy:multi_shard",
 )  # fmt: skip
 def mget(ctx: Call, argv: list[bytes]) -> Outcome:
     found: list[bytes] = []
@@ -194,7 +194,7 @@ def mget(ctx: Call, argv: list[bytes]) -> Outcome:
 @command(
     "MSET", many(block("data", key("OW update"), text("value"))),
     group="string", flags="write denyoom", since="1.0.1", complexity="O(N) with N keys",
-    summary="Store several strings at once.",
+    summary="Store several strings at once.", tips="request_policy:multi_shard response_policy:all_succeeded",
 )  # fmt: skip
 def mset(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(argv) % 2 == 0:
