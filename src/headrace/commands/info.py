@@ -178,9 +178,11 @@ def name_of(made: Command) -> str:
 
 
 def command_facts() -> Facts:
-    """Times are not measured per command, so they are not shown."""
+    """Times are not measured per command: they are 0, because tools cannot read the line without them."""
     return {
-        f"cmdstat_{made.full_name}": f"calls={made.calls},rejected_calls={made.rejected},failed_calls={made.failed}"
+        f"cmdstat_{made.full_name}": (
+            f"calls={made.calls},usec=0,usec_per_call=0.00,rejected_calls={made.rejected},failed_calls={made.failed}"
+        )
         for made in every_command()
         if made.calls or made.rejected or made.failed
     }

@@ -102,14 +102,12 @@ DECLARED: Final = [
         purpose="Message IDs that a new stream remembers for each producer.",
     ),
     Setting(
-        "proto-max-bulk-len", "memory", "536870912", low=1024 * 1024, purpose="Size of one argument of a command."
+        "proto-max-bulk-len", "memory", "536870912", low=1024 * 1024, purpose="Size of one argument of a command, for clients that connect from now on."
     ),
     Setting("maxclients", "integer", "10000", low=1, high=2**32 - 1, purpose="Clients connected at the same time."),
-    Setting(
-        "timeout", "integer", "0", high=MAX_INT, purpose="Seconds after which a silent client is closed. 0: never."
-    ),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),
     fixed(Setting("port", "integer", "0", "The TCP port.", high=65535)),
+    inert(Setting("timeout", "integer", "0", "Silent clients are not closed.", high=MAX_INT)),
     inert(Setting("save", "text", "", "Nothing is saved on a schedule.")),
     inert(Setting("appendonly", "boolean", "no", "There is no append-only file of Redis's kind.")),
     inert(Setting("appendfsync", "choice", "everysec", "See appendonly.", choices="always everysec no")),
@@ -140,7 +138,7 @@ SETTINGS: Final[dict[str, Setting]] = {setting.name: setting for setting in DECL
 
 
 class Settings:
-    __slots__ = ("values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients", "timeout_s")
+    __slots__ = ("values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients")
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}  # What differs from its default.
@@ -149,7 +147,6 @@ class Settings:
         self.idmp_max_size = DEFAULT_MAX_SIZE
         self.max_bulk_bytes = 0
         self.max_clients = 0
-        self.timeout_s = 0
         self.refresh()
 
     def refresh(self) -> None:
@@ -160,7 +157,6 @@ class Settings:
         self.idmp_max_size = self.number("stream-idmp-maxsize")
         self.max_bulk_bytes = self.number("proto-max-bulk-len")
         self.max_clients = self.number("maxclients")
-        self.timeout_s = self.number("timeout")
 
     def get(self, name: str) -> str:
         return self.values.get(name, SETTINGS[name].default)

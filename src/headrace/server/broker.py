@@ -57,7 +57,8 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
     clock = SystemClock()
     state = State(clock.now_ms())
     state.build = build_name()
-    listener = Listener(Conversations(state), clock.now_ms, settings.max_clients)
+    state.settings.assign("maxclients", str(settings.max_clients))
+    listener = Listener(Conversations(state), clock.now_ms)
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -26,6 +26,7 @@ class Conversation:
     def __init__(self, call: Call) -> None:
         self.call = call
         self.parser = Parser()
+        self.parser.max_bulk_bytes = call.state.settings.max_bulk_bytes
         self.has_more = False  # Stopped so that replies can be sent first; `run` goes on.
 
     def feed(self, data: bytes, now_ms: int) -> None:

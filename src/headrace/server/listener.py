@@ -21,11 +21,10 @@ CRON_S: Final = 0.1  # How often keys whose time has come are looked for.
 class Listener:
     """All connections of one broker."""
 
-    def __init__(self, conversations: Conversations, now_ms: Callable[[], int], max_clients: int) -> None:
+    def __init__(self, conversations: Conversations, now_ms: Callable[[], int]) -> None:
         self.conversations = conversations
         self.state = conversations.state
         self.now_ms = now_ms
-        self.max_clients = max_clients
         self.loop: Any = asyncio.get_running_loop()
         self.connections: dict[int, Connection] = {}
         self.speaking: list[Connection] = []
@@ -113,7 +112,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         listener = self.listener
         self.transport = transport
-        if len(listener.connections) >= listener.max_clients:
+        if len(listener.connections) >= listener.state.settings.max_clients:
             transport.write(encode_error("ERR max number of clients reached"))
             transport.close()
             return
