@@ -155,7 +155,7 @@ def traffic_facts(state: State) -> Facts:
         "total_net_output_bytes": sum([call.bytes_out for call in state.clients.values()]),
         "rejected_connections": 0,
         "expired_keys": state.expired_keys,
-        "expired_keys_active": 0,
+        "expired_keys_active": state.expired_actively,
         "evicted_keys": 0,
         "pubsub_channels": 0,
         "pubsub_patterns": 0,
@@ -204,4 +204,5 @@ def reset_statistics(state: State) -> None:
     state.errors.clear()
     state.error_replies = 0
     state.expired_keys = 0
+    state.expired_actively = 0
     state.connections_received = 0

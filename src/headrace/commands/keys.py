@@ -14,6 +14,7 @@ from headrace.commands.spec import (
     added,
     command,
     container,
+    find_command,
     integer,
     key,
     many,
@@ -148,7 +149,9 @@ def randomkey(ctx: Call, argv: list[bytes]) -> Outcome:
     names = [name for name in list(ctx.db.values) if ctx.find(name) is not None]
     if not names:
         return Outcome(encode_null(resp3=ctx.resp3))
-    return Outcome(encode_bulk(names[ctx.state.commands_processed % len(names)]))
+    own = find_command(b"RANDOMKEY")
+    assert own is not None
+    return Outcome(encode_bulk(names[own.calls % len(names)]))
 
 
 # Moving and copying

@@ -102,7 +102,8 @@ DECLARED: Final = [
         purpose="Message IDs that a new stream remembers for each producer.",
     ),
     Setting(
-        "proto-max-bulk-len", "memory", "536870912", low=1024 * 1024, purpose="Size of one argument of a command, for clients that connect from now on."
+        "proto-max-bulk-len", "memory", "536870912", low=1024 * 1024,
+        purpose="Size of one argument of a command, for clients that connect from now on.",
     ),
     Setting("maxclients", "integer", "10000", low=1, high=2**32 - 1, purpose="Clients connected at the same time."),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),

@@ -8,10 +8,11 @@ A class without its closing bracket ends with the pattern, as in Redis.
 from typing import Final
 
 ANY: Final = bytes(range(256))
+MAX_STARS: Final = 1000  # A pattern with more matches nothing, as in Redis: nobody means it.
 
 
 class Glob:
-    __slots__ = ("takes", "is_star", "is_everything", "ignores_case")
+    __slots__ = ("takes", "is_star", "is_everything", "ignores_case", "stars")
 
     def __init__(self, pattern: bytes, *, ignores_case: bool = False) -> None:
         self.ignores_case = ignores_case
@@ -19,6 +20,7 @@ class Glob:
         self.is_star: list[bool] = []
         self.read(pattern.lower() if ignores_case else pattern)
         self.is_everything = self.is_star == [True]
+        self.stars = self.is_star.count(True)
 
     def read(self, pattern: bytes) -> None:
         position = 0
@@ -66,6 +68,8 @@ class Glob:
     def matches(self, text: bytes) -> bool:
         if self.is_everything:
             return True
+        if self.stars > MAX_STARS:
+            return False
         if self.ignores_case:
             text = text.lower()
         takes = self.takes

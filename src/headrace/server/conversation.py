@@ -139,6 +139,7 @@ class Conversations:
         for database in state.databases:
             if database.expires_ms:
                 database.drop_expired(now_ms, EXPIRED_PER_TURN)
+                state.expired_actively += len(database.dropped)
         note_expired(state)
         if state.wakes:
             serve_waiters(state, now_ms)
