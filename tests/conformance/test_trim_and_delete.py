@@ -92,6 +92,45 @@ def test_approximate_xtrim_stops_at_its_limit(client: Wire, settings: Callable[[
     assert client("XRANGE s - + COUNT 1") == [[b"51-0", [b"f", b"v"]]]
 
 
+@pytest.mark.since("8.2")
+def test_policies_over_many_nodes(talk: Session, settings: Callable[[str, object], None]) -> None:
+    """Rows 23, 27. With a policy that looks at references, approximate trimming takes single entries too."""
+    settings("stream-node-max-entries", 10)
+    client = talk.wire()
+    client.pipeline([("XADD", "s", f"{i}-0", "n", i) for i in range(1, 101)])
+    client("XGROUP CREATE s g 0")
+    client("XREADGROUP GROUP g c COUNT 50 STREAMS s >")
+    client("XACK", "s", "g", *[f"{i}-0" for i in range(1, 26)])
+    talk.play("""
+        > XTRIM s MAXLEN ~ 20 ACKED
+        :25
+        > XTRIM s MAXLEN ~ 70 DELREF
+        :5
+        > XPENDING s g
+        [:20, "31-0", "50-0", [["c", "20"]]]
+        > XTRIM s MAXLEN = 40 ACKED
+        :0
+        > XTRIM s MINID ~ 75 DELREF
+        :44
+        > XPENDING s g
+        [:0, (nil), (nil), (nil array)]
+        > XRANGE s - + COUNT 1
+        [["75-0", ["n", "75"]]]
+        > XDEL s 81-0 82-0
+        :2
+        > XTRIM s MINID ~ 90
+        :6
+        > XTRIM s MINID = 95 ACKED
+        :0
+        > XTRIM s MAXLEN ~ 0 LIMIT 3
+        :0
+        > XTRIM s MAXLEN ~ 0
+        :18
+        > XINFO GROUPS s
+        [[..., "last-delivered-id", "50-0", "entries-read", :50, "lag", :0]]
+    """)
+
+
 def test_xtrim_on_a_missing_key_and_with_a_wrong_word(talk: Session) -> None:
     """Row 28."""
     talk.play("""
