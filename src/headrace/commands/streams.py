@@ -114,7 +114,7 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
         ms, seq = stream.next_id(ms)
         if ms == 0:
             raise CommandError(EXHAUSTED)
-    entry_name = b"%d-%d" % (ms, seq)
+    entry_name = stream.name_next(ms, seq)
     if len(argv) == 5:
         entry = encode_short_entry(entry_name, argv[3], argv[4])
     else:
@@ -126,7 +126,7 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
 
 def append(ctx: Call, name: bytes, stream: Stream, ms: int, seq: int, argv: list[bytes], fields_at: int) -> Outcome:
     """Encode the entry once: it is the stored entry, part of every later reply, and the journal record."""
-    entry_name = b"%d-%d" % (ms, seq)
+    entry_name = stream.name_next(ms, seq)
     entry = encode_entry(entry_name, argv, fields_at)
     stream.append(ms, seq, entry_name, entry)
     record = encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED
@@ -148,15 +148,15 @@ def parse_add(ctx: Call, argv: list[bytes]) -> AddOptions:
             following = take_add_option(options, argv, index, option)
         if following < 0:
             parse_entry_id(options, argument)
+            if options.producer:
+                raise CommandError("ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
             break
         index = following
     options.fields_at = index + 1
-    trim_options.finish(ctx)
+    trim_options.finish(ctx, must_trim=False)
     words = len(argv) - options.fields_at
     if words < 2 or words % 2 == 1:
         raise CommandError(XADD_ARITY)
-    if options.producer and not options.is_auto:
-        raise CommandError("ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
     if not options.is_auto and not options.is_partial and options.entry_id == 0:
         raise CommandError("ERR The ID specified in XADD must be greater than 0-0")
     return options
@@ -250,7 +250,6 @@ def find_seen(ctx: Call, stream: Stream | None, options: AddOptions) -> int:
 def note_seen(ctx: Call, name: bytes, stream: Stream, options: AddOptions, entry_id: int, outcome: Outcome) -> None:
     idempotence = get_idempotence(ctx, stream)
     idempotence.record(options.producer, options.message, entry_id)
-    idempotence.added += 1
     if ctx.journaling and outcome.record is not None:
         parts = (name, options.producer, options.message, name_of(entry_id))
         limits = (name, b"%d" % idempotence.duration_s, b"%d" % idempotence.max_size)
@@ -299,8 +298,7 @@ def xrange(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="The entries between two IDs, both included, newest first.",
 )  # fmt: skip
 def xrevrange(ctx: Call, argv: list[bytes]) -> Outcome:
-    end = parse_range_end(argv[2])
-    return range_reply(ctx, argv, parse_range_start(argv[3]), end, is_backwards=True)
+    return range_reply(ctx, argv, parse_range_start(argv[3]), parse_range_end(argv[2]), is_backwards=True)
 
 
 def range_reply(ctx: Call, argv: list[bytes], start: int, end: int, *, is_backwards: bool) -> Outcome:
@@ -355,7 +353,8 @@ def xread(ctx: Call, argv: list[bytes]) -> Outcome:
     if options.block_ms < 0 or not ctx.may_block:
         return Outcome(encode_null_array(resp3=ctx.resp3))
     for index, entry_id in enumerate(after):
-        options.ids[index] = name_of(entry_id)
+        if options.ids[index] == b"$":
+            options.ids[index] = name_of(entry_id)
     return wait(ctx, argv, options)
 
 
@@ -415,7 +414,10 @@ def delete_record(ctx: Call, name: bytes, deleted: list[int], *, forgets: bool) 
 
 
 def parse_ids_block(argv: list[bytes], index: int) -> tuple[int, list[bytes]]:
-    """`[policy] IDS numids id…`, the policy before or behind: the policy and the IDs, not yet parsed."""
+    """`[policy] IDS numids id…`, the policy before or behind: the policy and the IDs, not yet parsed.
+
+    Quirk of Redis, kept: of several IDS the last one counts.
+    """
     policy = -1
     ids: list[bytes] | None = None
     while index < len(argv):
@@ -423,7 +425,7 @@ def parse_ids_block(argv: list[bytes], index: int) -> tuple[int, list[bytes]]:
         if option in POLICIES and policy < 0:
             policy = POLICIES[option]
             index += 1
-        elif option == b"IDS" and ids is None and index + 1 < len(argv):
+        elif option == b"IDS" and index + 1 < len(argv):
             count = parse_integer(argv[index + 1], "ERR Number of IDs must be a positive integer")
             if count <= 0:
                 raise CommandError("ERR Number of IDs must be a positive integer")
@@ -434,7 +436,7 @@ def parse_ids_block(argv: list[bytes], index: int) -> tuple[int, list[bytes]]:
         else:
             raise CommandError(SYNTAX)
     if ids is None:
-        raise CommandError(SYNTAX)
+        raise CommandError("ERR IDS option is required")
     return max(0, policy), ids
 
 
@@ -447,8 +449,8 @@ def parse_ids_block(argv: list[bytes], index: int) -> tuple[int, list[bytes]]:
 )  # fmt: skip
 def xdelex(ctx: Call, argv: list[bytes]) -> Outcome:
     """Per ID: 1 deleted, -1 not there, 2 kept because some group still needs it (ACKED)."""
-    policy, arguments = parse_ids_block(argv, 2)
     stream = ctx.find_stream(argv[1])
+    policy, arguments = parse_ids_block(argv, 2)
     if stream is None:
         return Outcome(encode_array([encode_integer(-1)] * len(arguments)))
     ids = [parse_strict_id(argument) for argument in arguments]
@@ -494,9 +496,7 @@ def xtrim(ctx: Call, argv: list[bytes]) -> Outcome:
         index = options.take(argv, index, argv[index].upper())
         if index < 0:
             raise CommandError(SYNTAX)
-    options.finish(ctx)
-    if not options.is_given:
-        raise CommandError("ERR syntax error, XTRIM must be called with a trimming strategy")
+    options.finish(ctx, must_trim=True)
     stream = ctx.find_stream(argv[1])
     if stream is None:
         return ZERO
@@ -570,6 +570,9 @@ def set_stream_id(stream: Stream, last_id: int, entries_added: int, max_deleted:
 )  # fmt: skip
 def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
     """A changed value forgets all messages seen so far."""
+    stream = ctx.find_stream(argv[1])
+    if stream is None:
+        raise CommandError(NO_SUCH_KEY)
     duration_s = 0
     max_size = 0
     index = 2
@@ -593,9 +596,6 @@ def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
         index += 2
     if not duration_s and not max_size:
         raise CommandError("ERR At least one parameter must be specified")
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        raise CommandError(NO_SUCH_KEY)
     idempotence = get_idempotence(ctx, stream)
     idempotence.configure(duration_s or idempotence.duration_s, max_size or idempotence.max_size)
     record = CHANGED
@@ -611,11 +611,11 @@ def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="Note that an entry is what a producer's message became.",
 )  # fmt: skip
 def xidmprecord(ctx: Call, argv: list[bytes]) -> Outcome:
+    entry_id = parse_strict_id(argv[4])
     if not argv[2]:
         raise CommandError("ERR producer ID must be non-empty")
     if not argv[3]:
         raise CommandError("ERR idempotent ID must be non-empty")
-    entry_id = parse_strict_id(argv[4])
     stream = ctx.find_stream(argv[1])
     if stream is None:
         raise CommandError(NO_SUCH_KEY)

@@ -10,6 +10,7 @@ Bytes per entry with one short field: open about 190, sealed 50, packed 10 (benc
 
 import zlib
 from array import array
+from itertools import accumulate
 from typing import Any, Final
 
 from headrace.engine.ids import id_of
@@ -27,7 +28,7 @@ ZLIB_LEVEL: Final = 1  # Higher levels cost twice the time for a tenth of the si
 
 
 class Node:
-    __slots__ = ("first", "count", "names", "entries", "blob", "offsets", "is_packed", "edits")
+    __slots__ = ("first", "count", "names", "entries", "blob", "offsets", "is_packed", "edits", "deleted_tail")
 
     def __init__(self, first: int) -> None:
         self.first = first  # No entry has a lower ID. The key for searching.
@@ -38,6 +39,7 @@ class Node:
         self.offsets: array[int] | None = None  # count + 1 of them: the last is the blob's size.
         self.is_packed = False
         self.edits = 0
+        self.deleted_tail = 0  # The highest ID deleted from the end of the node.
 
     def size_bytes(self) -> int:
         """What the entries take, as they are kept now."""
@@ -50,13 +52,8 @@ class Node:
     def seal(self) -> None:
         if self.entries is None:
             return
-        offsets = array("I", [0])
-        offset = 0
-        for entry in self.entries:
-            offset += len(entry)
-            offsets.append(offset)
         self.blob = b"".join(self.entries)
-        self.offsets = offsets
+        self.offsets = array("I", accumulate(map(len, self.entries), initial=0))
         self.names = None
         self.entries = None
 
@@ -131,6 +128,10 @@ class Node:
     def last_id(self) -> int:
         return self.id_at(self.count - 1, b"" if self.names is not None else self.joined())
 
+    def highest_id(self) -> int:
+        """The highest ID the node ever held. Redis judges nodes by it when it trims approximately."""
+        return max(self.last_id(), self.deleted_tail)
+
     def sliced(self, low: int, high: int) -> bytes:
         """Entries low to high - 1 as one piece of reply."""
         if self.entries is not None:
@@ -147,6 +148,8 @@ class Node:
         """Remove entries low to high - 1."""
         self.open()
         assert self.names is not None and self.entries is not None
+        if high == self.count:
+            self.deleted_tail = max(self.deleted_tail, id_of(self.names[-1]))
         # New lists: a reader may still hold the old ones.
         self.names = self.names[:low] + self.names[high:]
         self.entries = self.entries[:low] + self.entries[high:]

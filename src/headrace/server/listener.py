@@ -29,12 +29,21 @@ class Listener:
         self.connections: dict[int, Connection] = {}
         self.speaking: list[Connection] = []
         self.is_flush_due = False
+        self.turn_ms = 0  # The time of the running loop turn; 0 between turns.
         self.timer: Any = None
         self.timer_ms = NO_TIME
         self.cron: Any = self.loop.call_later(CRON_S, self.run_cron)
 
     def accept(self) -> "Connection":
         return Connection(self)
+
+    def start_turn(self) -> int:
+        """The time, read once per loop turn, at whose end `flush` runs."""
+        self.turn_ms = int(self.now_ms())
+        if not self.is_flush_due:
+            self.is_flush_due = True
+            self.loop.call_soon(self.flush)
+        return self.turn_ms
 
     def after_feed(self, now_ms: int) -> None:
         """One client was fed: let those go on whom it unblocked."""
@@ -57,7 +66,9 @@ class Listener:
                 self.loop.call_soon(self.flush)
 
     def flush(self) -> None:
+        """End the loop turn: keep what it changed, then send what it answers."""
         self.is_flush_due = False
+        self.turn_ms = 0
         if self.state.records:
             self.state.records = []
         speaking = self.speaking
@@ -128,14 +139,19 @@ class Connection(asyncio.Protocol):
         if conversation is None:
             return
         listener = self.listener
-        now_ms: int = listener.now_ms()
+        now_ms = listener.turn_ms
+        if now_ms == 0:
+            now_ms = listener.start_turn()
         conversation.feed(data, now_ms)
         call = conversation.call
-        if call.out or call.is_closing:
-            listener.mark(self)
+        if not self.is_marked and (call.out or call.is_closing):
+            self.is_marked = True
+            listener.speaking.append(self)
         if call.is_halted or conversation.has_more:
             self.adjust_reading()
-        listener.after_feed(now_ms)
+        state = listener.state
+        if state.resumed or state.speaking or state.waiters.by_client or state.pause_until_ms > 0:
+            listener.after_feed(now_ms)
 
     def send(self) -> None:
         """Write everything there is, then go on with commands that waited for it."""

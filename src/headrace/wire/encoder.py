@@ -24,6 +24,7 @@ READY: Final = 2048  # Headers and integers below this are made once. More would
 INTEGERS: Final[list[bytes]] = [b":%d\r\n" % n for n in range(READY)]
 BULK_HEADERS: Final[list[bytes]] = [b"$%d\r\n" % n for n in range(READY)]
 SIZES: Final[list[bytes]] = [b"$%d" % n for n in range(READY)]  # The same without the line end.
+COUNTS: Final[list[bytes]] = [b"*%d" % n for n in range(READY)]
 ARRAY_HEADERS: Final[list[bytes]] = [b"*%d\r\n" % n for n in range(READY)]
 
 
@@ -79,7 +80,8 @@ def encode_entry(name: bytes, words: list[bytes], start: int) -> bytes:
 
     Lines are gathered without their ends and joined by them: half the pieces, 2/3 of the time.
     """
-    lines = [b"*2", SIZES[len(name)], name, b"*%d" % (len(words) - start)]
+    count = len(words) - start
+    lines = [b"*2", SIZES[len(name)], name, COUNTS[count] if count < READY else b"*%d" % count]
     for index in range(start, len(words)):
         word = words[index]
         size = len(word)

@@ -75,9 +75,9 @@ class Parser:
             self.is_partial = True
             self.check_unfinished()
             return self.next_strict() if self.strict is not None else None
-        if argv.__class__ is list:
+        if isinstance(argv, list):
             for item in argv:
-                if item.__class__ is not bytes:
+                if not isinstance(item, bytes):
                     break
             else:
                 self.given += 1
