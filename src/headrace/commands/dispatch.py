@@ -16,6 +16,10 @@ from headrace.journal.record import REMOVE, encode_record
 from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
 
 LARGE_REPLY_BYTES: Final = 256 * 1024  # A reply of this size leaves before the client's next command runs.
+BESIDE_ENTRIES: Final = frozenset(
+    ("xreadgroup", "xack", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord", "xgroup|create")
+    + ("xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
+)
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
 
 
@@ -77,7 +81,9 @@ def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
 
 
 def touch_keys(ctx: Call, command: Command, argv: list[bytes]) -> None:
-    """Transactions that watch a key of this command will not run."""
+    """Transactions that watch a key of this command will not run. As in Redis, only the entries of a stream count."""
+    if command.full_name in BESIDE_ENTRIES:
+        return
     for key in command.keys_in(argv):
         ctx.state.touch(ctx.db.number, key)
 
@@ -132,7 +138,7 @@ def unknown_command(argv: list[bytes]) -> str:
             break
         shown += f"'{argument[: SHOWN_ARGUMENTS - len(shown)].decode('utf-8', 'surrogateescape')}' "
     name = argv[0][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
-    return f"ERR unknown command '{name}', with args beginning with: {shown}"
+    return f"ERR unknown command '{name}'" + (f", with args beginning with: {shown}" if shown else "")
 
 
 def refuse(ctx: Call, command: Command | None, text: str) -> None:
@@ -167,7 +173,7 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
     skips = ctx.skips_next
     is_silent = ctx.reply_mode != b"ON"
     reply = queue_or_run(ctx, command, argv)
-    if skips:
+    if skips and command.full_name != "client|reply":  # CLIENT REPLY has set everything itself.
         ctx.skips_next = False
         ctx.refresh_gate()
     elif not (is_silent and ctx.reply_mode != b"ON") and reply:
