@@ -25,6 +25,15 @@ TITLES: Final = {
 }
 
 
+def every_command() -> list[Command]:
+    """Commands and subcommands."""
+    found: list[Command] = []
+    for made in all_commands():
+        found.append(made)
+        found += subcommands_of(made)
+    return found
+
+
 def find_by_path(name: bytes) -> Command | None:
     """A command as COMMAND INFO names it: xadd, or xgroup|create."""
     words = name.upper().split(b"|")

@@ -239,7 +239,7 @@ def flags_of(call: Call) -> str:
     flags = ""
     if call.queue is not None:
         flags += "x"
-    if call.is_blocked:
+    if call.is_blocked or call.postponed is not None:
         flags += "b"
     if call.is_stale:
         flags += "d"

@@ -8,9 +8,10 @@ from typing import Final
 
 from headrace import __version__
 from headrace.commands.call import Call, State
+from headrace.commands.catalogue import every_command
 from headrace.commands.connection import REDIS_VERSION
 from headrace.commands.outcome import Outcome
-from headrace.commands.spec import Command, all_commands, command, find_command, many, optional, text
+from headrace.commands.spec import command, find_command, many, optional, text
 from headrace.engine.encodings import estimate_database
 from headrace.wire.encoder import encode
 from headrace.wire.values import Verbatim
@@ -102,6 +103,7 @@ def server_facts(state: State, now_ms: int) -> Facts:
 
 def client_facts(state: State) -> Facts:
     waiters = state.waiters
+    paused = [call for call in state.clients.values() if call.postponed is not None]
     told = 0  # Keys whose waiting clients are also told when the key goes away.
     for waiting in waiters.by_key.values():
         if any(is_group_read(waiter.argv[0]) for waiter in waiting.values()):
@@ -109,7 +111,7 @@ def client_facts(state: State) -> Facts:
     return {
         "connected_clients": len(state.clients),
         "maxclients": state.settings.max_clients,
-        "blocked_clients": len(waiters.by_client),
+        "blocked_clients": len(waiters.by_client) + len(paused),
         "tracking_clients": 0,
         "pubsub_clients": 0,
         "watching_clients": len([call for call in state.clients.values() if call.watching]),
@@ -162,19 +164,6 @@ def traffic_facts(state: State) -> Facts:
         "total_forks": 0,
         "total_error_replies": state.error_replies,
     }
-
-
-def every_command() -> list[Command]:
-    """Commands and subcommands."""
-    found: list[Command] = []
-    for made in all_commands():
-        found.append(made)
-        found += sorted({id(sub): sub for sub in made.subcommands.values()}.values(), key=name_of)
-    return found
-
-
-def name_of(made: Command) -> str:
-    return made.full_name
 
 
 def command_facts() -> Facts:

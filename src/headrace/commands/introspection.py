@@ -3,7 +3,7 @@
 from typing import Final
 
 from headrace.commands.call import Call
-from headrace.commands.catalogue import categories_of, command_docs, command_info, find_by_path
+from headrace.commands.catalogue import categories_of, command_docs, command_info, every_command, find_by_path
 from headrace.commands.help import help_reply
 from headrace.commands.outcome import Outcome
 from headrace.commands.spec import (
@@ -102,15 +102,11 @@ def command_docs_(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="Names of commands.", tips="nondeterministic_output_order",
 )  # fmt: skip
 def command_list(ctx: Call, argv: list[bytes]) -> Outcome:
-    if len(argv) == 2:
-        names = [made.full_name for made in all_commands()]
-        return Outcome(encode(names, resp3=ctx.resp3))
     kind = argv[3].upper() if len(argv) == 5 and argv[2].upper() == b"FILTERBY" else b""
-    every: list[Command] = []
-    for made in all_commands():
-        every.append(made)
-        every += list({id(sub): sub for sub in made.subcommands.values()}.values())
-    if kind == b"PATTERN":
+    every = every_command()
+    if len(argv) == 2:
+        names = [made.full_name for made in every]
+    elif kind == b"PATTERN":
         glob = Glob(argv[4], ignores_case=True)
         names = [made.full_name for made in every if glob.matches(made.full_name.encode())]
     elif kind == b"ACLCAT":
