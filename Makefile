@@ -37,16 +37,18 @@ test: ## Lint, all tests on the plain build, core tests again on the compiled bu
 		echo "== the compiled build could not be made on this machine, so its tests did not run; build/logs/wheel.log says why"; \
 	fi
 
-lint: venv ## Check style (ruff) and types (mypy, strict).
+lint: venv ## Check style (ruff), types (mypy, strict) and that the command pages are current.
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m ruff format --check .
 	@$(VENV_PYTHON) -m mypy
+	@$(VENV_PYTHON) tools/command_pages.py --check
 
 bench: setup ## Measure the broker beside a real server, plain and compiled.
 	@$(VENV_PYTHON) bench/broker.py
 
 docs: venv ## Write the documentation site to build/docs-site.
 	@"$(PYTHON)" tools/setup.py docs
+	@$(VENV_PYTHON) tools/command_pages.py
 	@build/docs-env/bin/python -m zensical build --clean --strict
 
 test-long: setup ## The large counts. Needs a Redis 7.0 and a Redis 8.6 server.
