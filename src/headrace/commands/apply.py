@@ -14,7 +14,7 @@ from headrace.engine.keyspace import Keyspace
 from headrace.engine.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.journal import record as kinds
-from headrace.wire.encoder import encode_entry
+from headrace.wire.encoder import encode_bulk, encode_entry
 
 Record = list[Any]  # As read back: kind, database, then what the kind says.
 
@@ -43,7 +43,7 @@ def get_group(state: State, db: Keyspace, record: Record) -> Group:
 def append(state: State, db: Keyspace, record: Record) -> None:
     name, words = record[3]
     entry_id = id_of(name)
-    get_stream(state, db, record[2]).append(entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(name, words, 0))
+    get_stream(state, db, record[2]).append(entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(encode_bulk(name), words, 0))
 
 
 def trim(state: State, db: Keyspace, record: Record) -> None:
@@ -99,8 +99,8 @@ def deliver(state: State, db: Keyspace, record: Record) -> None:
     names, _ = stream.read_new(group, int(record[6]))
     stream.count_read(group, names)
     consumer = group.get_consumer(record[4], time_ms)
-    consumer.active_ms = time_ms
     if record[7] == b"1":
+        consumer.active_ms = time_ms
         group.deliver(consumer, names, time_ms)
 
 
@@ -124,9 +124,7 @@ def configure_idempotence(state: State, db: Keyspace, record: Record) -> None:
 
 
 def note_seen(state: State, db: Keyspace, record: Record) -> None:
-    idempotence = get_idempotence(state, db, record)
-    idempotence.record(record[3], record[4], id_of(record[5]))
-    idempotence.added += 1
+    get_idempotence(state, db, record).record(record[3], record[4], id_of(record[5]))
 
 
 def get_idempotence(state: State, db: Keyspace, record: Record) -> Idempotence:

@@ -36,6 +36,8 @@ from headrace.wire.encoder import (
     encode_null_array,
 )
 
+CREATE_WORDS: Final = 8  # At most, with all options once. Redis counts them after all other checks.
+SETID_WORDS: Final = (5, 7)
 KEY_REQUIRED: Final = (
     "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use the MKSTREAM option "
     "to create an empty stream automatically."
@@ -85,12 +87,6 @@ def parse_entries_read(argv: list[bytes], index: int) -> int:
     return entries_read
 
 
-def parse_group_id(stream: Stream | None, argument: bytes) -> int:
-    if argument == b"$":
-        return 0 if stream is None else stream.last_id
-    return parse_id(argument)
-
-
 def wrong_arguments(argv: list[bytes]) -> CommandError:
     return CommandError(
         f"ERR unknown subcommand or wrong number of arguments for '{show(argv[1])}'. Try {show(argv[0]).upper()} HELP."
@@ -124,10 +120,16 @@ def xgroup_create(ctx: Call, argv: list[bytes]) -> Outcome:
     stream = ctx.find_stream(name)
     if stream is None and not makes_stream:
         raise CommandError(KEY_REQUIRED)
-    last_id = parse_group_id(stream, argv[4])
+    if len(argv) > CREATE_WORDS:
+        raise wrong_arguments(argv)
+    if argv[4] == b"$":
+        last_id = 0 if stream is None else stream.last_id
+    else:
+        last_id = parse_strict_id(argv[4])
     record = CHANGED
     if stream is None:
         stream = ctx.new_stream(name)
+        ctx.state.touch(ctx.db.number, name)
         if ctx.journaling:
             record = encode_record(CREATE_STREAM, ctx.db.number, name)
     elif group in stream.groups:
@@ -156,7 +158,10 @@ def xgroup_setid(ctx: Call, argv: list[bytes]) -> Outcome:
         index += 2
     group = get_group(ctx, argv)
     stream = get_stream(ctx, argv[2])
-    last_id = parse_group_id(stream, argv[4])
+    if len(argv) not in SETID_WORDS:
+        raise wrong_arguments(argv)
+    # Quirk of Redis, kept: SETID takes - and +, CREATE does not.
+    last_id = stream.last_id if argv[4] == b"$" else parse_id(argv[4])
     group.set_last_id(last_id)
     group.entries_read = min(entries_read, stream.entries_added)
     record = CHANGED
@@ -273,13 +278,13 @@ def xreadgroup(ctx: Call, argv: list[bytes]) -> Outcome:
         name = options.keys[index]
         stream, group = groups[index]
         consumer = get_consumer(ctx, name, options, group, given)
-        if options.ids[index] == b">":
-            if options.claim_idle_ms == NO_CLAIM:
-                give_new(ctx, name, stream, group, consumer, options, given)
-            else:
-                give_claimed(ctx, name, stream, group, consumer, options, given)
-        else:
+        if options.ids[index] != b">":
             give_history(ctx, name, stream, group, consumer, options.ids[index], options, given)
+            options.claim_idle_ms = NO_CLAIM  # Quirk of Redis, kept: history ends CLAIM for the streams behind it too.
+        elif options.claim_idle_ms == NO_CLAIM:
+            give_new(ctx, name, stream, group, consumer, options, given)
+        else:
+            give_claimed(ctx, name, stream, group, consumer, options, given)
     record = given.record if given.is_changed else None
     if given.streams:
         header = encode_map_header(given.streams, resp3=True) if ctx.resp3 else encode_array_header(given.streams)
@@ -310,8 +315,8 @@ def check_groups(ctx: Call, options: ReadOptions) -> list[tuple[Stream, Group]]:
                 "consumer by specifying a proper ID, or use the > ID to get new messages. "
                 f"The {sign} ID would just return an empty result set."
             )
-        if argument != b">":
-            parse_strict_id(argument)
+        if argument != b">" and parse_strict_id(argument) == MAX_ID:
+            options.ids[index] = b">"  # Quirk of Redis, kept: the highest ID there is stands for it.
         found.append((stream, group))
     return found
 
@@ -352,7 +357,7 @@ def deliver(
     stream.count_read(group, names)
     if not options.acks_at_once:
         group.deliver(consumer, names, ctx.now_ms)
-    consumer.active_ms = ctx.now_ms
+        consumer.active_ms = ctx.now_ms
     given.is_changed = True
     if ctx.journaling:
         flag = b"0" if options.acks_at_once else b"1"
@@ -499,8 +504,8 @@ def xack(ctx: Call, argv: list[bytes]) -> Outcome:
 )  # fmt: skip
 def xackdel(ctx: Call, argv: list[bytes]) -> Outcome:
     """Per ID: 1 acknowledged and deleted, -1 not pending here, 2 acknowledged but kept for another group (ACKED)."""
-    policy, arguments = parse_ids_block(argv, 3)
     stream = ctx.find_stream(argv[1])
+    policy, arguments = parse_ids_block(argv, 3)
     group = stream.groups.get(argv[2]) if stream is not None else None
     if stream is None or group is None:
         return Outcome(encode_array([encode_integer(-1)] * len(arguments)))

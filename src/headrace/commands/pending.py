@@ -15,7 +15,6 @@ from headrace.errors import CommandError
 from headrace.journal.record import ACK, RELEASE, SET_GROUP, encode_record
 from headrace.wire.encoder import (
     encode_array,
-    encode_array_header,
     encode_bulk,
     encode_integer,
     encode_null,
@@ -57,14 +56,12 @@ def xpending(ctx: Call, argv: list[bytes]) -> Outcome:
         if len(argv) < 8:
             raise CommandError(SYNTAX)
         at = 5
-    if len(argv) > at + 4:
-        raise CommandError(SYNTAX)
     count = max(0, parse_integer(argv[at + 2]))
     start = parse_range_start(argv[at])
     end = parse_range_end(argv[at + 1])
     _, group = find_group(ctx, argv[1], argv[2])
     consumer: Consumer | None = None
-    if len(argv) == at + 4:
+    if len(argv) > at + 3:  # Quirk of Redis, kept: words behind the consumer are not looked at.
         consumer = group.consumers.get(argv[at + 3])
         if consumer is None:
             return EMPTY_ARRAY
@@ -203,6 +200,7 @@ def xclaim(ctx: Call, argv: list[bytes]) -> Outcome:
             break
         index += 1
     is_forced = False
+    last_id = 0
     while index < len(argv):
         option = argv[index].upper()
         has_value = index + 1 < len(argv)
@@ -223,15 +221,15 @@ def xclaim(ctx: Call, argv: list[bytes]) -> Outcome:
         elif option == b"LASTID" and has_value:
             last_id = parse_strict_id(argv[index + 1])
             index += 1
-            if last_id > group.last_id:
-                group.last_id = last_id
-                claim.is_changed = True
-                if ctx.journaling:
-                    parts = (argv[1], argv[2], name_of(last_id), b"%d" % group.entries_read)
-                    claim.record += encode_record(SET_GROUP, ctx.db.number, *parts)
         else:
             raise CommandError(f"ERR Unrecognized XCLAIM option '{show(argv[index])}'")
         index += 1
+    if last_id > group.last_id:
+        group.last_id = last_id
+        claim.is_changed = True
+        if ctx.journaling:
+            parts = (argv[1], argv[2], name_of(last_id), b"%d" % group.entries_read)
+            claim.record += encode_record(SET_GROUP, ctx.db.number, *parts)
     if not 0 <= claim.time_ms <= ctx.now_ms:
         claim.time_ms = ctx.now_ms
     claim.start(ctx, argv[3])
@@ -255,7 +253,8 @@ def claim_one(ctx: Call, claim: Claim, name: bytes, *, is_forced: bool) -> None:
         return
     if delivery is None:
         if is_forced:
-            claim.take(ctx, name, entry, 0 if not claim.only_ids else 1)
+            # Quirk of Redis, kept: a forced entry counts as delivered once before the claim.
+            claim.take(ctx, name, entry, 1)
         return
     if delivery.consumer is not None and claim.min_idle_ms and ctx.now_ms - delivery.time_ms < claim.min_idle_ms:
         return

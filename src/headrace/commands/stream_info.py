@@ -41,6 +41,8 @@ def pairs(ctx: Call, items: list[tuple[str, bytes]]) -> bytes:
     summary="A stream's length, IDs and counters; with FULL also entries, groups and pending entries.",
 )  # fmt: skip
 def xinfo_stream(ctx: Call, argv: list[bytes]) -> Outcome:
+    """The key is looked up before the options are read, as in Redis; a negative COUNT counts as none given."""
+    stream = get_stream(ctx, argv[2])
     is_full = False
     count = FULL_COUNT
     if len(argv) > 3:
@@ -50,8 +52,9 @@ def xinfo_stream(ctx: Call, argv: list[bytes]) -> Outcome:
         if len(argv) == 6:
             if argv[4].upper() != b"COUNT":
                 raise wrong_arguments(argv)
-            count = max(0, parse_integer(argv[5]))
-    stream = get_stream(ctx, argv[2])
+            count = parse_integer(argv[5])
+            if count < 0:
+                count = FULL_COUNT
     if is_full:
         return Outcome(pairs(ctx, describe(ctx, stream) + describe_fully(ctx, stream, count)))
     first, last = edge_entries(ctx, stream)
@@ -98,8 +101,12 @@ def describe_fully(ctx: Call, stream: Stream, count: int) -> list[tuple[str, byt
     return [("entries", b"*%d\r\n" % found + b"".join(pieces)), ("groups", encode_array(groups))]
 
 
-def number_or_null(ctx: Call, number: int) -> bytes:
-    return encode_null(resp3=ctx.resp3) if number == UNKNOWN else encode_integer(number)
+def number_or_null(ctx: Call, number: int | None) -> bytes:
+    return encode_null(resp3=ctx.resp3) if number is None else encode_integer(number)
+
+
+def entries_read(ctx: Call, group: Group) -> bytes:
+    return number_or_null(ctx, group.entries_read if group.entries_read != UNKNOWN else None)
 
 
 def describe_group_fully(ctx: Call, stream: Stream, name: bytes, count: int) -> bytes:
@@ -113,7 +120,7 @@ def describe_group_fully(ctx: Call, stream: Stream, name: bytes, count: int) -> 
     items = [
         ("name", encode_bulk(name)),
         ("last-delivered-id", encode_bulk(name_of(group.last_id))),
-        ("entries-read", number_or_null(ctx, group.entries_read)),
+        ("entries-read", entries_read(ctx, group)),
         ("lag", number_or_null(ctx, stream.lag_of(group))),
         ("pel-count", encode_integer(len(group.pending))),
     ]
@@ -158,7 +165,7 @@ def xinfo_groups(ctx: Call, argv: list[bytes]) -> Outcome:
                     ("consumers", encode_integer(len(group.consumers))),
                     ("pending", encode_integer(len(group.pending))),
                     ("last-delivered-id", encode_bulk(name_of(group.last_id))),
-                    ("entries-read", number_or_null(ctx, group.entries_read)),
+                    ("entries-read", entries_read(ctx, group)),
                     ("lag", number_or_null(ctx, stream.lag_of(group))),
                 ],
             )

@@ -32,7 +32,6 @@ from headrace.journal.record import (
 )
 from headrace.wire.encoder import (
     BULK_HEADERS,
-    CRLF,
     encode_array,
     encode_array_header,
     encode_bulk,
@@ -41,7 +40,6 @@ from headrace.wire.encoder import (
     encode_map_header,
     encode_null,
     encode_null_array,
-    encode_short_entry,
 )
 
 XADD_ARITY: Final = "ERR wrong number of arguments for 'xadd' command"
@@ -115,22 +113,19 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
         if ms == 0:
             raise CommandError(EXHAUSTED)
     entry_name = stream.name_next(ms, seq)
-    if len(argv) == 5:
-        entry = encode_short_entry(entry_name, argv[3], argv[4])
-    else:
-        entry = encode_entry(entry_name, argv, 3)
+    reply = b"%b%b\r\n" % (BULK_HEADERS[len(entry_name)], entry_name)
+    entry = encode_entry(reply, argv, 3)
     stream.append(ms, seq, entry_name, entry)
-    record = encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED
-    return Outcome(BULK_HEADERS[len(entry_name)] + entry_name + CRLF, record, name)
+    return Outcome(reply, encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED, name)
 
 
 def append(ctx: Call, name: bytes, stream: Stream, ms: int, seq: int, argv: list[bytes], fields_at: int) -> Outcome:
     """Encode the entry once: it is the stored entry, part of every later reply, and the journal record."""
     entry_name = stream.name_next(ms, seq)
-    entry = encode_entry(entry_name, argv, fields_at)
+    reply = encode_bulk(entry_name)
+    entry = encode_entry(reply, argv, fields_at)
     stream.append(ms, seq, entry_name, entry)
-    record = encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED
-    return Outcome(encode_bulk(entry_name), record, name)
+    return Outcome(reply, encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED, name)
 
 
 def parse_add(ctx: Call, argv: list[bytes]) -> AddOptions:

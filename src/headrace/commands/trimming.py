@@ -1,7 +1,8 @@
 """Trimming, shared by XADD and XTRIM: the options, the work, and the record of it.
 
 MAXLEN and MINID say how much goes. `~` removes whole nodes only. What happens to pending references is the policy:
-KEEPREF leaves them, DELREF removes them, ACKED keeps every entry that some group still needs.
+KEEPREF leaves them, DELREF removes them, ACKED keeps every entry that some group still needs. Quirk of Redis, kept:
+with DELREF and ACKED, `~` only brings its limit; nodes are cut.
 """
 
 from typing import Final
@@ -68,10 +69,12 @@ class Trim:
             return index + 1
         return -1
 
-    def finish(self, ctx: Call) -> None:
+    def finish(self, ctx: Call, *, must_trim: bool) -> None:
         """Check the options together, once all are read."""
-        if self.has_limit and not self.is_given:
+        if self.limit and not self.is_given:
             raise CommandError("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy")
+        if must_trim and not self.is_given:
+            raise CommandError("ERR syntax error, XTRIM must be called with a trimming strategy")
         if self.has_limit and not self.is_approximate:
             raise CommandError("ERR syntax error, LIMIT cannot be used without the special ~ option")
         if self.is_approximate and not self.has_limit:
@@ -98,9 +101,13 @@ def trim(ctx: Call, key: bytes, stream: Stream, options: Trim) -> tuple[int, byt
 def trim_with_policy(ctx: Call, key: bytes, stream: Stream, options: Trim) -> tuple[int, bytes]:
     """DELREF and ACKED look at every entry."""
     cut = choose(stream, options)
-    stream.cut(cut)
     if not cut:
         return 0, b""
+    room = stream.room
+    highest = stream.nodes[-1].highest_id()
+    stream.cut(cut)
+    if not stream.nodes and options.max_length < 0 and highest >= options.min_id:
+        stream.spared_room = room  # As in Stream.trim_below.
     names = [name_of(entry_id) for entry_id in cut]
     record = encode_record(CUT, ctx.db.number, key, *names) if ctx.journaling else b""
     if options.policy == DELETE_REFERENCES:
@@ -121,9 +128,7 @@ def choose(stream: Stream, options: Trim) -> list[int]:
         if options.limit and len(chosen) + node.count > options.limit:
             break
         names, _ = node.listed()
-        is_whole = left - node.count >= max_length if max_length >= 0 else id_of(names[-1]) < options.min_id
-        if not is_whole and options.is_approximate:
-            break
+        is_whole = left - node.count >= max_length if max_length >= 0 else node.highest_id() < options.min_id
         for name in names:
             entry_id = id_of(name)
             if max_length >= 0:

@@ -59,6 +59,7 @@ class NameOrder:
         self.is_sorted = False
 
     def add(self, names: list[bytes]) -> None:
+        """More names, themselves in ID order."""
         if self.is_sorted and self.names and id_of(names[0]) <= id_of(self.names[-1]):
             self.is_sorted = False
         self.names += names
@@ -169,6 +170,9 @@ class Group:
                 self.leave(held)
                 if held.consumer is not consumer:
                     arriving.append(name)
+        # The caller may name entries in any order; NameOrder is told of them by ID.
+        fresh.sort(key=id_of)
+        arriving.sort(key=id_of)
         delivery = Delivery(consumer, time_ms, count, names)
         for name in names:
             pending[name] = delivery

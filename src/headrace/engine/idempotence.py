@@ -36,6 +36,7 @@ class Idempotence:
         while len(records) >= self.max_size:
             del records[next(iter(records))]
         records[message] = entry_id
+        self.added += 1
 
     def expire(self, now_ms: int) -> None:
         for producer, records in list(self.producers.items()):

