@@ -56,7 +56,7 @@ def test_the_protocol_can_be_changed_at_any_time(server: Server, client: Wire) -
 
 @pytest.mark.parametrize(
     "data",
-    [b"*1\r\n+PING\r\n", b"*x\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-5\r\n", b"*99999999999\r\n", b"*1\r\n$99999999999\r\n"],
+    [b"*1\r\n:5\r\n", b"*x\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-5\r\n", b"*99999999999\r\n", b"*1\r\n$99999999999\r\n"],
 )
 def test_a_broken_message_ends_the_connection_with_a_reason(server: Server, data: bytes) -> None:
     with server.connect() as wire:
