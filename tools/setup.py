@@ -88,26 +88,23 @@ def make_docs() -> None:
 
 
 def build_wheel() -> Path:
-    """The compiled wheel. What C code was compiled from has a date, so only what changed is compiled again."""
-    forget_stale_build(digest_of([Path("pyproject.toml"), Path("setup.py")]) + " ".join(hot_modules()))
+    """The compiled wheel. What the last build left is used again where it is sound, so only changes are compiled."""
+    made_from = digest_of([Path("pyproject.toml"), Path("setup.py")]) + " ".join(hot_modules())
+    note = Path("build/setuptools/made-from")
+    if not note.exists() or note.read_text("utf-8") != made_from:
+        shutil.rmtree("build/setuptools", ignore_errors=True)
+        shutil.rmtree("build/mypyc", ignore_errors=True)
+    note.unlink(missing_ok=True)  # Until this build has ended well: an interrupted one may leave half a file.
+    # setuptools packs whatever lies in its folder, also modules that were deleted or renamed since.
+    for source in Path("build/setuptools").glob("lib*/**/*.py"):
+        source.unlink()
     wheels = Path("build/wheels")
     shutil.rmtree(wheels, ignore_errors=True)
     command = ["wheel", "--verbose", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels), "."]
     run("wheel", [*pip_of(VENV), *command])
+    note.write_text(made_from, "utf-8")
     [wheel] = wheels.glob("headrace-*.whl")
     return wheel
-
-
-def forget_stale_build(made_from: str) -> None:
-    """setuptools packs whatever lies in its build folder, also modules that were deleted or renamed since."""
-    made_from_file = Path("build/setuptools/made-from")
-    if not made_from_file.exists() or made_from_file.read_text("utf-8") != made_from:
-        shutil.rmtree("build/setuptools", ignore_errors=True)
-        shutil.rmtree("build/mypyc", ignore_errors=True)
-        made_from_file.parent.mkdir(parents=True)
-        made_from_file.write_text(made_from, "utf-8")
-    for source in Path("build/setuptools").glob("lib*/**/*.py"):
-        source.unlink()
 
 
 def make_environment(environment: Path, requirements: Path) -> None:
