@@ -43,7 +43,9 @@ def get_group(state: State, db: Keyspace, record: Record) -> Group:
 def append(state: State, db: Keyspace, record: Record) -> None:
     name, words = record[3]
     entry_id = id_of(name)
-    get_stream(state, db, record[2]).append(entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(encode_bulk(name), words, 0))
+    get_stream(state, db, record[2]).append(
+        entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(encode_bulk(name), words, 0)
+    )
 
 
 def trim(state: State, db: Keyspace, record: Record) -> None:

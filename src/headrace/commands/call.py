@@ -19,9 +19,9 @@ class State:
     """Everything that clients share."""
 
     __slots__ = (
-        "settings", "databases", "clients", "waiters", "watched", "records", "journaling", "changes", "wakes", "resumed",
-        "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes", "errors", "error_replies",
-        "connections_received", "expired_keys", "expired_actively", "commands_processed", "port", "build",
+        "settings", "databases", "clients", "waiters", "watched", "records", "journaling", "changes", "wakes",
+        "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes", "errors",
+        "error_replies", "connections_received", "expired_keys", "expired_actively", "commands_processed", "port", "build",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -95,7 +95,8 @@ class Call:
 
     __slots__ = (
         "state", "id", "db", "now_ms", "resp3", "out", "journaling",
-        "is_gated", "is_halted", "is_blocked", "is_draining", "is_closing", "is_retrying", "may_block", "blocked_on", "postponed",
+        "is_gated", "is_halted", "is_blocked", "is_draining", "is_closing", "is_retrying", "may_block",
+        "blocked_on", "postponed",
         "queue", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
         "name", "library", "library_version", "address", "local_address", "created_ms", "active_ms", "last_command",
         "no_evict", "no_touch", "commands_run", "bytes_in", "bytes_out", "killed_by",
@@ -142,10 +143,7 @@ class Call:
     def refresh_gate(self) -> None:
         """Work out the one flag again after something it folds has changed."""
         self.is_gated = (
-            self.queue is not None
-            or self.state.pause_until_ms > 0
-            or self.reply_mode != b"ON"
-            or self.skips_next
+            self.queue is not None or self.state.pause_until_ms > 0 or self.reply_mode != b"ON" or self.skips_next
         )
 
     def find(self, key: bytes) -> Stored | None:

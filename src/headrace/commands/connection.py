@@ -23,7 +23,7 @@ LONGEST_ATTRIBUTE: Final = 64 * 1024  # Of a client's or a library's name: it is
 
 def is_plain(value: bytes) -> bool:
     """Whether the value can stand in a line of CLIENT LIST: visible ASCII only."""
-    return len(value) <= LONGEST_ATTRIBUTE and all([33 <= byte <= 126 for byte in value])  # noqa: C419  # mypyc
+    return len(value) <= LONGEST_ATTRIBUTE and all([33 <= byte <= 126 for byte in value])  # mypyc
 
 
 @command(

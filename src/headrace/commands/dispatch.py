@@ -1,8 +1,8 @@
 """Look up, check, run: from an argument vector to a reply in the client's output.
 
-`execute` is the road of every command. What is rare (MULTI, CLIENT PAUSE, CLIENT REPLY) hides behind one flag. Errors are
-exceptions and cost nothing until raised. After a command its changes are noted for the journal and for WATCH, then those
-who waited for its key run their commands again, in the order they blocked.
+`execute` is the road of every command. What is rare (MULTI, CLIENT PAUSE, CLIENT REPLY) hides behind one flag. Errors
+are exceptions and cost nothing until raised. After a command its changes are noted for the journal and for WATCH, then
+those who waited for its key run their commands again, in the order they blocked.
 """
 
 from typing import Final
@@ -91,7 +91,9 @@ def touch_keys(ctx: Call, command: Command, argv: list[bytes]) -> None:
 def note_expired(state: State) -> None:
     for database in state.databases:
         if database.dropped:
-            records = [encode_record(REMOVE, database.number, key) for key in database.dropped] if state.journaling else []
+            records: list[bytes] = []
+            if state.journaling:
+                records = [encode_record(REMOVE, database.number, key) for key in database.dropped]
             state.drop_expired(database, records)
 
 

@@ -219,7 +219,8 @@ def xgroup_delconsumer(ctx: Call, argv: list[bytes]) -> Outcome:
 
 
 @command(
-    "XGROUP HELP", group="stream", flags="loading stale", since="5.0.0", complexity="O(1)", summary="What XGROUP can do.",
+    "XGROUP HELP", group="stream", flags="loading stale", since="5.0.0", complexity="O(1)",
+    summary="What XGROUP can do.",
 )  # fmt: skip
 def xgroup_help(ctx: Call, argv: list[bytes]) -> Outcome:
     return help_reply(

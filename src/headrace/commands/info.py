@@ -24,7 +24,8 @@ UNITS: Final = ("B", "K", "M", "G", "T")
 
 @command(
     "INFO", optional(many(text("section"))),
-    group="server", flags="loading stale", categories="dangerous", since="1.0.0", complexity="O(1), and O(N) with N clients",
+    group="server", flags="loading stale", categories="dangerous", since="1.0.0",
+    complexity="O(1), and O(N) with N clients",
     summary="Facts and counters about the server.",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
 )  # fmt: skip

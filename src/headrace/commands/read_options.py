@@ -14,7 +14,10 @@ MAX_TIME_MS: Final = 2**63 - 1
 
 
 class ReadOptions:
-    __slots__ = ("count", "block_ms", "keys", "ids", "group", "consumer", "has_group", "acks_at_once", "claim_idle_ms", "ids_at", "found")
+    __slots__ = (
+        "count", "block_ms", "keys", "ids", "group", "consumer", "has_group", "acks_at_once", "claim_idle_ms", "ids_at",
+        "found",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.count = 0  # Per stream; 0: all.
@@ -83,7 +86,9 @@ def parse_streams(options: ReadOptions, argv: list[bytes], start: int, command: 
     words = len(argv) - start
     if words % 2:
         wanted = "an ID or '>'" if command == "xreadgroup" else "an ID, '+', or '$'"
-        raise CommandError(f"ERR Unbalanced '{command}' list of streams: for each stream key {wanted} must be specified.")
+        raise CommandError(
+            f"ERR Unbalanced '{command}' list of streams: for each stream key {wanted} must be specified."
+        )
     options.ids_at = start + words // 2
     options.keys = argv[start : options.ids_at]
     options.ids = argv[options.ids_at :]

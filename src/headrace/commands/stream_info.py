@@ -116,7 +116,7 @@ def describe_group_fully(ctx: Call, stream: Stream, name: bytes, count: int) -> 
         delivery = group.pending[entry_name]
         owner = delivery.consumer.name if delivery.consumer is not None else b""
         pending.append(encode([entry_name, owner, delivery.time_ms, delivery.count], resp3=ctx.resp3))
-    consumers = [describe_consumer_fully(ctx, group, group.consumers[consumer], count) for consumer in sorted(group.consumers)]
+    consumers = [describe_consumer_fully(ctx, group, group.consumers[each], count) for each in sorted(group.consumers)]
     items = [
         ("name", encode_bulk(name)),
         ("last-delivered-id", encode_bulk(name_of(group.last_id))),

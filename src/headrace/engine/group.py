@@ -85,7 +85,8 @@ class NameOrder:
 class Group:
     __slots__ = (
         "last_id", "entries_read", "consumers", "pending", "deliveries", "emptied", "is_time_sorted", "may_repeat",
-        "order", "released", "cursor_node", "cursor_edits", "cursor_index", "cursor_id", "cursor_names", "cursor_entries",
+        "order", "released", "cursor_node", "cursor_edits", "cursor_index", "cursor_id", "cursor_names",
+        "cursor_entries",
     )  # fmt: skip
 
     def __init__(self, last_id: int, entries_read: int) -> None:

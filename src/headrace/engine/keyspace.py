@@ -1,7 +1,7 @@
 """Keys of one database: what each holds, and when it expires.
 
-A value is a Stream, or plain Python: bytes (string), deque (list), set. A key whose time has come counts as missing from
-then on; whoever meets it first removes it.
+A value is a Stream, or plain Python: bytes (string), deque (list), set. A key whose time has come counts as missing
+from then on; whoever meets it first removes it.
 """
 
 from collections import deque

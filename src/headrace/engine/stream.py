@@ -36,8 +36,8 @@ class NodeLimits:
 
 class Stream:
     __slots__ = (
-        "limits", "nodes", "opened", "room", "room_bytes", "spared_room", "prefix_ms", "prefix", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id",
-        "groups", "idempotence",
+        "limits", "nodes", "opened", "room", "room_bytes", "spared_room", "prefix_ms", "prefix", "length", "last_ms",
+        "last_seq", "entries_added", "max_deleted", "first_id", "groups", "idempotence",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits) -> None:

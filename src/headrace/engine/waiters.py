@@ -1,8 +1,8 @@
 """Who waits for which key, until when.
 
 A client that must wait leaves a Waiter: its keys, its command, its deadline, and (XREADGROUP CLAIM) when looking again
-is worth it without any write. Writers ask `on_key`; that costs nothing for keys nobody waits for. Clients on one key are
-served in the order they blocked.
+is worth it without any write. Writers ask `on_key`; that costs nothing for keys nobody waits for. Clients on one key
+are served in the order they blocked.
 """
 
 import heapq

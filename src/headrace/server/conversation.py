@@ -15,7 +15,6 @@ from headrace.errors import ProtocolError
 from headrace.wire.encoder import encode_error
 from headrace.wire.parser import Parser
 
-
 EXPIRED_PER_TURN: Final = 1000  # Keys looked at per database and turn.
 COMMANDS_PER_TURN: Final = 1024  # A longer pipeline is run in parts, so that replies leave and others get their turn.
 

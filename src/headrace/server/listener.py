@@ -1,8 +1,8 @@
 """Sockets: accept, read, write. Each loop turn's replies leave in one write per connection.
 
 `data_received` feeds the conversation; replies wait for `flush`, which runs once per loop turn: first the journal takes
-the turn's records, then every connection is written. A client that does not read its replies is not read from either, so
-what is kept for it is bounded.
+the turn's records, then every connection is written. A client that does not read its replies is not read from either,
+so what is kept for it is bounded.
 """
 
 import asyncio
