@@ -39,7 +39,7 @@ MAX_COUNT: Final = 2**63 - 1
         )
     ),
     group="stream", flags="readonly", since="5.0.0",
-    complexity="O(log(N)+M), N being the pending entries and M those returned; without a range O(C), C being consumers.",
+    complexity="O(log(N)+M), N being the pending entries, M those returned; without a range O(C), C being consumers.",
     summary="What a group has been given and has not acknowledged.",
     tips="nondeterministic_output",
 )  # fmt: skip
