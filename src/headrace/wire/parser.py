@@ -21,24 +21,30 @@ MAX_ARGUMENTS: Final = 1024 * 1024  # Redis's old multibulk limit: no honest com
 MAX_BULK_BYTES: Final = 512 * 1024 * 1024  # proto-max-bulk-len of Redis.
 MAX_INLINE_BYTES: Final = 64 * 1024  # Redis's limit for an inline request and for any header line.
 MAX_HELD_BYTES: Final = 1024 * 1024 * 1024  # client-query-buffer-limit of Redis: one unfinished command.
+CHEAP_BYTES: Final = 4096  # So much can be looked at again with each chunk.
 GUESSES: Final = 4  # Borders tried before the slow reader looks for it.
 PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
 PROBE_WORDS: Final = [b"probe"]
 
 # hiredis would allocate the whole array before its elements arrive. 35 ns a command (bench/broker.py).
 HUGE_ARRAY: Final = re.compile(rb"\*[0-9]{7}")
+SEAM_BYTES: Final = 7  # One less than the pattern.
 
 
 class Parser:
     """One connection's input."""
 
-    __slots__ = ("feed_reader", "has_data", "get_command", "strict", "held", "held_bytes", "given", "is_partial", "next_check", "max_bulk_bytes")
+    __slots__ = (
+        "feed_reader", "has_data", "get_command", "strict", "held", "held_bytes", "seam", "given", "is_partial",
+        "next_check", "max_bulk_bytes",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.use_new_reader()
         self.strict: StrictReader | None = None  # In charge when not None.
         self.held: list[bytes] = []  # What hiredis was fed since it was last between two commands.
         self.held_bytes = 0
+        self.seam = b""  # The end of what is held: a header may go on in the next bytes.
         self.given = 0  # Commands given out of `held`.
         self.is_partial = False  # hiredis is inside a command and has used up what it was fed.
         self.next_check = 0
@@ -53,7 +59,9 @@ class Parser:
             return
         self.held.append(data)
         self.held_bytes += len(data)
-        if HUGE_ARRAY.search(data) is not None:
+        joint = self.seam + data
+        self.seam = joint[-SEAM_BYTES:]
+        if HUGE_ARRAY.search(joint) is not None:
             self.start_strict(b"".join(self.held), self.given)
             return
         self.feed_reader(data)
@@ -95,7 +103,7 @@ class Parser:
 
     def waiting_bytes(self) -> int:
         """How much is kept that is not done with yet."""
-        return self.held_bytes if self.strict is None else len(self.strict.data) - self.strict.position
+        return self.held_bytes if self.strict is None else self.strict.waiting_bytes()
 
     def next_strict(self) -> list[bytes] | None:
         strict = self.strict
@@ -118,7 +126,8 @@ class Parser:
     def check_unfinished(self) -> None:
         """hiredis is inside a command. Hold on to that one only, and refuse early what can never become valid.
 
-        A large value arrives in many chunks, so it is looked at again only when what is held has doubled.
+        A large value arrives in many chunks, so from CHEAP_BYTES on it is looked at again only when what is held has
+        doubled.
         """
         if self.given:
             rest = find_unfinished(b"".join(self.held), self.given)
@@ -135,11 +144,12 @@ class Parser:
         strict.feed(rest)
         strict.next()  # Raises when the beginning is already wrong.
         self.held = [rest]
-        self.next_check = 2 * self.held_bytes
+        self.next_check = 2 * self.held_bytes if self.held_bytes > CHEAP_BYTES else 0
 
     def forget_held(self) -> None:
         self.held = []
         self.held_bytes = 0
+        self.seam = b""
         self.given = 0
         self.next_check = 0
 
@@ -155,15 +165,7 @@ def find_unfinished(data: bytes, given: int) -> bytes:
         border = data.rfind(b"\r\n*", 0, end) + 2
         if border < 2:
             break
-        reader = hiredis.Reader()
-        reader.feed(data[:border] + PROBE)
-        count = 0
-        argv = reader.gets()
-        while argv.__class__ is list:
-            last = argv
-            count += 1
-            argv = reader.gets()
-        if count == given + 1 and last == PROBE_WORDS:
+        if is_border(data, border, given):
             return data[border:]
         end = border - 1
     strict = StrictReader()
@@ -173,32 +175,66 @@ def find_unfinished(data: bytes, given: int) -> bytes:
     return strict.rest()
 
 
+def is_border(data: bytes, border: int, given: int) -> bool:
+    """Whether `given` commands end where the border is. Inside a value the probe is part of it, or makes no sense."""
+    reader = hiredis.Reader()
+    reader.feed(data[:border] + PROBE)
+    count = 0
+    last: list[bytes] = []
+    try:
+        argv = reader.gets()
+        while argv.__class__ is list:
+            last = argv
+            count += 1
+            argv = reader.gets()
+    except hiredis.ProtocolError:
+        return False
+    return count == given + 1 and last == PROBE_WORDS
+
+
 class StrictReader:
     """Reads by Redis's rules, with Redis's texts. Slow and exact."""
 
-    __slots__ = ("data", "position", "max_bulk_bytes")
+    __slots__ = ("data", "position", "more", "more_bytes", "wanted_bytes", "max_bulk_bytes")
 
     def __init__(self, max_bulk_bytes: int = MAX_BULK_BYTES) -> None:
         self.data = b""
         self.position = 0
+        self.more: list[bytes] = []  # Fed since, not yet joined to data.
+        self.more_bytes = 0
+        self.wanted_bytes = 0  # No use to look again with fewer: the value at hand is that long.
         self.max_bulk_bytes = max_bulk_bytes
 
     def feed(self, data: bytes) -> None:
-        self.data = self.data[self.position :] + data
-        self.position = 0
+        self.more.append(data)
+        self.more_bytes += len(data)
+
+    def waiting_bytes(self) -> int:
+        return len(self.data) - self.position + self.more_bytes
 
     def is_empty(self) -> bool:
-        return self.position >= len(self.data)
+        return self.waiting_bytes() == 0
 
     def at_array(self) -> bool:
         return self.data[self.position : self.position + 1] in (b"*", b"")
 
     def rest(self) -> bytes:
+        self.join()
         return self.data[self.position :]
 
+    def join(self) -> None:
+        if self.more:
+            self.data = self.data[self.position :] + b"".join(self.more)
+            self.position = 0
+            self.more = []
+            self.more_bytes = 0
+
     def next(self) -> list[bytes] | None:
-        if self.is_empty():
+        waiting = self.waiting_bytes()
+        if waiting == 0 or waiting < self.wanted_bytes:
             return None
+        self.wanted_bytes = 0
+        self.join()
         if self.at_array():
             return self.next_array()
         return self.next_inline()
@@ -239,6 +275,7 @@ class StrictReader:
                 raise ProtocolError("Protocol error: invalid bulk length")
             position = end + 2
             if position + size + 2 > len(self.data):
+                self.wanted_bytes = position + size + 2 - self.position
                 return None
             argv.append(self.data[position : position + size])
             position += size + 2
