@@ -15,12 +15,13 @@ Stored = Any  # Stream | bytes | deque[bytes] | set[bytes]; a union would be che
 
 
 class Keyspace:
-    __slots__ = ("number", "values", "expires_ms", "dropped")
+    __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.values: dict[bytes, Stored] = {}
         self.expires_ms: dict[bytes, int] = {}
+        self.unchecked: list[bytes] = []  # Keys with an expiry that drop_expired has not looked at yet.
         self.dropped: list[bytes] = []  # Keys whose time came, for the journal and for those who wait.
 
     def find(self, key: bytes, now_ms: int) -> Stored | None:
@@ -51,9 +52,12 @@ class Keyspace:
             self.dropped.append(key)
 
     def drop_expired(self, now_ms: int, limit: int) -> None:
-        """Remove keys whose time has come, looking at no more than `limit`."""
-        for key in list(self.expires_ms)[:limit]:
+        """Remove keys whose time has come, looking at no more than `limit`; the next call goes on from there."""
+        if not self.unchecked:
+            self.unchecked = list(self.expires_ms)
+        for key in self.unchecked[-limit:]:
             self.drop_if_expired(key, now_ms)
+        del self.unchecked[-limit:]
 
 
 def type_name(value: Stored) -> str:
