@@ -13,12 +13,14 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(".venv")
@@ -48,6 +50,9 @@ def main(arguments: list[str]) -> int:
     except SetupFailed as failure:
         print(f"set-up failed: {failure}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("set-up was interrupted; the next run goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 
@@ -184,13 +189,29 @@ def run(step: str, command: list[str], *, pure: bool = False) -> None:
     environment.pop("PYTHONPATH", None)
     environment.pop("VIRTUAL_ENV", None)
     with log.open("wb") as output:
-        code = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False
-        ).returncode
+        code = run_with_all_children(command, output, environment)
     if code != 0:
         for line in log.read_text("utf-8", "replace").splitlines()[-25:]:
             print(f"  {line}", file=sys.stderr)
         raise SetupFailed(f"step {step} ended with code {code}; all of its output is in {log}")
+
+
+def run_with_all_children(command: list[str], output: IO[bytes], environment: dict[str, str]) -> int:
+    """Runs the command in a group of its own; after Ctrl-C no grandchild goes on writing into our folders."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        return process.wait()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
 
 
 @contextmanager
