@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,7 +75,7 @@ def sessions(draw: st.DrawFn) -> tuple[bytes, list[int]]:
 
 def replies_to(data: bytes, cuts: list[int]) -> tuple[bytes, bool]:
     client = MemoryBroker().first
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         client.send_bytes(data[start:end])
     return client.received(), client.is_closed
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from .wire import NULL, NULL_ARRAY, NULL_BULK, ErrorReply, Map
+from .wire import ErrorReply, Map
 
 Command = list[bytes]
 Version = tuple[int, ...]
@@ -28,6 +28,7 @@ JUNK = [b"", b"-", b"+", b"$", b">", b"*", b"(1", b"abc", b"1-", b"-1", b"1-1-1"
 JUNK += [b"18446744073709551615", b"18446744073709551616", b"9223372036854775807", b"9223372036854775808", b"MAXLEN"]
 JUNK += [b"18446744073709551615-18446744073709551615", b"1-18446744073709551615", b"COUNT", b"~", b"=", b"STREAMS"]
 
+NEWEST: Version = (8, 6)
 FAR_MS = 9_999_999_990_000
 IDLE_STEP_MS = 10_000  # Idle times are multiples of this; a session takes less.
 
@@ -379,15 +380,15 @@ class Symbols:
 RECENT_ID = re.compile(rb"1[5-9]\d{11}-\d+")
 
 
-def normalise(command: Command, reply: Any, now_ms: int) -> Any:
-    """The reply with its times made coarse and what differs between servers left out."""
+def normalise(command: Command, reply: Any, now_ms: int, version: Version = NEWEST) -> Any:
+    """The reply with its times made coarse, and without what this version does not tell, or counts differently."""
     name = command[0].upper()
     if isinstance(reply, ErrorReply):
         return reply
     if name == b"XPENDING" and isinstance(reply, list) and reply and isinstance(reply[0], list):
         return [[normalise_entries(row[0]), row[1], coarse(row[2]), row[3]] for row in reply]
     if name == b"XINFO":
-        return normalise_info(without_map(reply), now_ms)
+        return normalise_info(without_map(reply), now_ms, LEFT_OUT if version >= NEWEST else LEFT_OUT_OF_OLDER)
     return normalise_entries(without_map(reply))
 
 
@@ -419,10 +420,12 @@ def normalise_entries(value: Any) -> Any:
 
 DURATIONS = (b"idle", b"inactive")
 TIMES = (b"seen-time", b"active-time")
-LEFT_OUT = (b"radix-tree-keys", b"radix-tree-nodes")
+LEFT_OUT = {b"radix-tree-keys", b"radix-tree-nodes"}
+IDEMPOTENCE = {b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked", b"iids-added", b"iids-duplicates"}
+LEFT_OUT_OF_OLDER = LEFT_OUT | IDEMPOTENCE | {b"lag", b"entries-read"}
 
 
-def normalise_info(value: Any, now_ms: int) -> Any:
+def normalise_info(value: Any, now_ms: int, left_out: set[bytes]) -> Any:
     """XINFO: flat pairs, lists of such, and lists of pending entries with their times."""
     if isinstance(value, bytes):
         return b"<recent>" if RECENT_ID.fullmatch(value) else value
@@ -433,7 +436,7 @@ def normalise_info(value: Any, now_ms: int) -> Any:
     while index < len(value):
         item = value[index]
         following = value[index + 1] if index + 1 < len(value) else None
-        if item in LEFT_OUT and isinstance(following, int):
+        if isinstance(item, bytes) and item in left_out and not isinstance(following, list):
             index += 2
         elif item in DURATIONS and isinstance(following, int):
             kept += [item, coarse(following)]
@@ -446,14 +449,10 @@ def normalise_info(value: Any, now_ms: int) -> Any:
             kept += [item, normalise_entries(rows)]
             index += 2
         else:
-            kept.append(normalise_info(item, now_ms))
+            kept.append(normalise_info(item, now_ms, left_out))
             index += 1
     return kept
 
 
 def is_time(part: Any) -> bool:
     return isinstance(part, int) and part > 10**12
-
-
-def is_null(reply: Any) -> bool:
-    return reply in (NULL, NULL_ARRAY, NULL_BULK)

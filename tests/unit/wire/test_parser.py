@@ -1,4 +1,4 @@
-"""Received bytes become commands, whatever their cut, and bytes that are not the protocol are refused in Redis's words."""
+"""Received bytes become commands, however they are cut; what is not the protocol is refused in Redis's words."""
 
 from __future__ import annotations
 

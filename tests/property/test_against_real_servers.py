@@ -1,0 +1,100 @@
+"""The same random stream commands, given to ours and to a real server, get the same replies.
+
+A command is made from a number, so a failing session shrinks to the few commands that matter and is printed as such.
+Servers are the Valkey of the wheel, and each Redis that is present. 8.6 is compared in full, nonsense and error texts
+included; older ones with commands they know, without lag and what else was counted differently.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.memory import ManualClock, MemoryBroker
+from support.random_commands import NEWEST, Alphabet, Command, Symbols, normalise
+from support.servers import Kind, Server, present_kinds
+from support.wire import Wire, encode
+
+OLDEST = (7, 2)  # Redis 7.0 makes consumers at other times and checks less.
+RIVALS = [kind for kind in present_kinds() if not kind.ours and kind.dialect >= OLDEST]
+NODE_ENTRIES = 3  # Small nodes on both sides, so that approximate trimming has something to do.
+
+NUMBERS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=12), max_size=12)
+SESSIONS = st.tuples(NUMBERS, st.sampled_from([2, 2, 3]), st.booleans())
+Session = tuple[list[list[int]], int, bool]
+
+
+class Rival:
+    """A real server with a connection for each protocol."""
+
+    def __init__(self, server: Server) -> None:
+        self.version = server.kind.dialect
+        self.alphabet = Alphabet(self.version, nonsense=8 if self.version >= NEWEST else 0)
+        self.wires: dict[int, Wire] = {2: server.connect(), 3: server.connect(protocol=3)}
+        assert server.control("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == "OK"
+
+    def close(self) -> None:
+        for wire in self.wires.values():
+            wire.close()
+
+    def play(self, commands: list[Command], protocol: int) -> list[Any]:
+        wire = self.wires[protocol]
+        wire.send_bytes(b"".join(encode(command) for command in [[b"FLUSHALL"], *commands]))
+        return [wire.read() for _ in range(len(commands) + 1)][1:]
+
+
+@pytest.fixture(scope="session", params=RIVALS, ids=[kind.name for kind in RIVALS])
+def rival(request: pytest.FixtureRequest) -> Iterator[Rival]:
+    kind: Kind = request.param
+    with kind.start() as server, closing(Rival(server)) as rival:
+        yield rival
+
+
+def play_ours(commands: list[Command], protocol: int, now_ms: int) -> list[Any]:
+    broker = MemoryBroker(ManualClock(now_ms))
+    assert broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
+    wire = broker.wire(protocol=protocol)
+    return [wire(*command) for command in commands]
+
+
+def compare(rival: Rival, session: Session) -> None:
+    parts, protocol, in_transaction = session
+    numbers = [number for part in parts for number in part]
+    start_ms = time.time_ns() // 1_000_000
+    symbols = Symbols(start_ms)
+    commands = [symbols.resolve(rival.alphabet.command(Random(number))) for number in numbers]
+    sent = [[b"MULTI"], *commands, [b"EXEC"]] if in_transaction else commands
+    theirs = rival.play(sent, protocol)
+    end_ms = time.time_ns() // 1_000_000
+    ours = play_ours(sent, protocol, start_ms)
+    if in_transaction and isinstance(ours[-1], list) and isinstance(theirs[-1], list):
+        assert ours[:-1] == theirs[:-1]
+        ours, theirs = ours[-1], theirs[-1]
+    for index, command in enumerate(commands):
+        expected = normalise(command, theirs[index], end_ms, rival.version)
+        got = normalise(command, ours[index], start_ms, rival.version)
+        assert got == expected, shown(commands[: index + 1])
+
+
+def shown(commands: list[Command]) -> str:
+    return "\n".join(str(b" ".join(word or b'""' for word in command))[2:-1] for command in commands)
+
+
+@settings(max_examples=800)
+@given(session=SESSIONS)
+def test_replies_are_those_of_the_real_server(rival: Rival, session: Session) -> None:
+    compare(rival, session)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(session=SESSIONS)
+def test_replies_are_those_of_the_real_server_in_many_sessions(rival: Rival, session: Session) -> None:
+    compare(rival, session)
