@@ -51,11 +51,11 @@ docs: venv ## Write the documentation site to build/docs-site.
 	@$(VENV_PYTHON) tools/command_pages.py
 	@build/docs-env/bin/python -m zensical build --clean --strict
 
-test-long: setup ## The large counts. Needs a Redis 7.0 and a Redis 8.6 server.
+test-long: venv ## The large counts. Needs a Redis 7.0 and a Redis 8.6 server.
 	@$(VENV_PYTHON) tools/long_servers.py
 	@$(call pytest_marked,long)
 
-test-ecosystem: setup ## Other people's libraries on our broker.
+test-ecosystem: venv ## Other people's libraries on our broker.
 	@$(call pytest_marked,ecosystem)
 
 # pytest ends with 5 when no test has the mark; having none yet is not a failure, but is said.
