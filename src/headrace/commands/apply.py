@@ -57,7 +57,7 @@ def delete(state: State, db: Keyspace, record: Record) -> None:
 
 
 def cut(state: State, db: Keyspace, record: Record) -> None:
-    get_stream(state, db, record[2]).cut([id_of(name) for name in record[3:]])
+    get_stream(state, db, record[2]).cut([id_of(name) for name in record[4:]], id_of(record[3]))
 
 
 def forget(state: State, db: Keyspace, record: Record) -> None:

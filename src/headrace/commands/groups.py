@@ -10,7 +10,7 @@ from headrace.commands.read_options import NO_CLAIM, ReadOptions, parse_read, wa
 from headrace.commands.spec import block, command, container, integer, key, many, oneof, optional, shown, text, word
 from headrace.commands.streams import delete_by_policy, delete_record, parse_ids_block
 from headrace.commands.trimming import DELETE_REFERENCES
-from headrace.engine.group import Consumer, Group
+from headrace.engine.group import MAX_DELIVERIES, Consumer, Group
 from headrace.engine.ids import MAX_ID, name_of, parse_id, parse_strict_id
 from headrace.engine.stream import UNKNOWN, Stream
 from headrace.engine.waiters import NO_TIME
@@ -403,9 +403,10 @@ def assign_again(
         while end < len(names) and group.pending[names[end]].count == count:
             end += 1
         run = names[start:end]
-        group.assign(consumer, run, ctx.now_ms, count + 1)
+        count = min(count + 1, MAX_DELIVERIES)
+        group.assign(consumer, run, ctx.now_ms, count)
         if ctx.journaling:
-            record += assign_record(ctx, name, group_name, consumer.name, ctx.now_ms, count + 1, run)
+            record += assign_record(ctx, name, group_name, consumer.name, ctx.now_ms, count, run)
         start = end
     return record
 

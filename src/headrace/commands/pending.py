@@ -8,7 +8,7 @@ from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, Outcome
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, unix_time, word
 from headrace.commands.trimming import SYNTAX
-from headrace.engine.group import RELEASED_MS, Consumer, Delivery, Group
+from headrace.engine.group import MAX_DELIVERIES, RELEASED_MS, Consumer, Delivery, Group
 from headrace.engine.ids import MAX_ID, id_of, name_of, parse_range_end, parse_range_start, parse_strict_id
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
@@ -148,7 +148,7 @@ class Claim:
         if self.count >= 0:
             count = self.count
         elif not self.only_ids:
-            count += 1
+            count = min(count + 1, MAX_DELIVERIES)
         if self.run and self.run_count != count:
             self.assign_run(ctx)
         self.run.append(name)
@@ -328,7 +328,6 @@ def scan_and_claim(ctx: Call, claim: Claim, start: int, count: int) -> tuple[byt
 # XNACK
 
 NACK_MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
-FATAL_COUNT: Final = 2**63 - 1
 
 
 @command(
@@ -378,7 +377,7 @@ def nack_count(mode: bytes, before: int, *, is_new: bool) -> int:
         return 0
     if mode == b"SILENT":
         return max(0, before - 1)
-    return FATAL_COUNT if mode == b"FATAL" else before
+    return MAX_DELIVERIES if mode == b"FATAL" else before
 
 
 def parse_nack(argv: list[bytes]) -> tuple[list[bytes], int, bool]:

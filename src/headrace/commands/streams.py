@@ -449,6 +449,8 @@ def xdelex(ctx: Call, argv: list[bytes]) -> Outcome:
     if stream is None:
         return Outcome(encode_array([encode_integer(-1)] * len(arguments)))
     ids = [parse_strict_id(argument) for argument in arguments]
+    # References go also where the entry itself is gone already.
+    forgets = policy == DELETE_REFERENCES and stream.forget([name_of(entry_id) for entry_id in ids])
     results: list[bytes] = []
     deleted: list[int] = []
     for entry_id in ids:
@@ -456,8 +458,7 @@ def xdelex(ctx: Call, argv: list[bytes]) -> Outcome:
         if result == 1:
             deleted.append(entry_id)
         results.append(encode_integer(result))
-    forgets = policy == DELETE_REFERENCES
-    record = delete_record(ctx, argv[1], deleted, forgets=forgets) if deleted else None
+    record = delete_record(ctx, argv[1], ids if forgets else deleted, forgets=forgets) if deleted or forgets else None
     return Outcome(encode_array(results), record)
 
 

@@ -103,13 +103,9 @@ def trim_with_policy(ctx: Call, key: bytes, stream: Stream, options: Trim) -> tu
     cut = choose(stream, options)
     if not cut:
         return 0, b""
-    room = stream.room
-    highest = stream.nodes[-1].highest_id()
-    stream.cut(cut)
-    if not stream.nodes and options.max_length < 0 and highest >= options.min_id:
-        stream.spared_room = room  # As in Stream.trim_below.
+    stream.cut(cut, options.min_id)
     names = [name_of(entry_id) for entry_id in cut]
-    record = encode_record(CUT, ctx.db.number, key, *names) if ctx.journaling else b""
+    record = encode_record(CUT, ctx.db.number, key, name_of(options.min_id), *names) if ctx.journaling else b""
     if options.policy == DELETE_REFERENCES:
         stream.forget(names)
         if ctx.journaling:

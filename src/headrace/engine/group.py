@@ -19,6 +19,7 @@ from headrace.engine.ids import id_of
 from headrace.engine.node import Node
 
 NEVER: Final = -1  # A consumer that was never given anything.
+MAX_DELIVERIES: Final = 2**63 - 1  # Counting stops there: no reply can hold more.
 RELEASED_MS: Final = 0  # Delivery time of an entry given back by XNACK: older than any threshold.
 SWEEP_AT: Final = 32  # Fewer stale items than this are not worth a sweep.
 

@@ -265,13 +265,21 @@ class Stream:
 
     def delete(self, ids: list[int]) -> list[int]:
         """Delete entries by ID, wherever they are. The IDs that were there."""
-        deleted = self.cut(ids)
+        deleted = self.take_out(ids)
         for entry_id in deleted:
             self.max_deleted = max(self.max_deleted, entry_id)
         return deleted
 
-    def cut(self, ids: list[int]) -> list[int]:
-        """As delete, but trimming does not count as deleting: max_deleted stays."""
+    def cut(self, ids: list[int], min_id: int) -> None:
+        """Trim entries by ID, having been asked to trim below min_id (0: to a length). Not deleting: max_deleted stays."""
+        room = self.room
+        highest = self.nodes[-1].highest_id() if self.nodes else 0
+        self.take_out(ids)
+        if not self.nodes and 0 < min_id <= highest:
+            self.spared_room = room  # As in trim_below.
+
+    def take_out(self, ids: list[int]) -> list[int]:
+        """Remove entries by ID, wherever they are. The IDs that were there."""
         found: list[int] = []
         for entry_id in ids:
             position = self.node_index(entry_id)
@@ -417,10 +425,13 @@ class Stream:
         group.last_id = id_of(names[-1])
         group.cursor_id = group.last_id
 
-    def forget(self, names: list[bytes]) -> None:
-        """Every group drops its references to these entries."""
+    def forget(self, names: list[bytes]) -> bool:
+        """Every group drops its references to these entries. Whether there were any."""
+        found = False
         for group in self.groups.values():
-            group.ack(names)
+            if group.ack(names):
+                found = True
+        return found
 
     def is_wanted(self, entry_id: int) -> bool:
         """Whether some group has not been given the entry yet, or has it pending. Rules the ACKED policy."""

@@ -14,7 +14,7 @@ from headrace.wire.encoder import encode_array_header, encode_bulk
 APPEND = b"append"  # key, entry
 TRIM = b"trim"  # key, ID below which everything goes
 DELETE = b"delete"  # key, IDs: entries deleted one by one
-CUT = b"cut"  # key, IDs: entries trimmed one by one
+CUT = b"cut"  # key, MINID or 0-0, IDs: entries trimmed one by one
 FORGET = b"forget"  # key, IDs: no group has them pending any more
 SET_ID = b"setid"  # key, last ID, entries added, highest deleted ID
 CREATE_STREAM = b"stream"  # key

@@ -1,0 +1,140 @@
+"""Memory can be made again from the records alone.
+
+Random commands run with a journal; the records, read back as the journal would, are applied to an empty state. Both must
+then hold the same, byte by byte. Only when a consumer was last seen, and how often a repeated message was answered, are
+not worth a record.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import hiredis
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.commands.apply import apply
+from headrace.commands.call import State
+from headrace.engine.dump import dump_value
+from headrace.engine.stream import Stream
+from support.memory import MemoryBroker, Refusal
+from support.random_commands import Alphabet, Command, Symbols
+
+ALPHABET = Alphabet((8, 6), nonsense=2)
+NODE_ENTRIES = 3
+
+
+def xnack(random: Random) -> Command:
+    ids = ALPHABET.entry_ids(random)
+    words = [b"XNACK", *ALPHABET.place(random), random.choice([b"SILENT", b"FAIL", b"FATAL"])]
+    words += [b"IDS", b"%d" % len(ids), *ids]
+    return words + [b"FORCE"] if random.randrange(4) == 0 else words
+
+
+OTHERS: list[Command] = [
+    [b"DEL", b"s"],
+    [b"UNLINK", b"t", b"u"],
+    [b"RENAME", b"s", b"t"],
+    [b"RENAMENX", b"t", b"s"],
+    [b"COPY", b"s", b"t"],
+    [b"COPY", b"s", b"t", b"DB", b"1"],
+    [b"MOVE", b"s", b"1"],
+    [b"SWAPDB", b"0", b"1"],
+    [b"SELECT", b"1"],
+    [b"SELECT", b"0"],
+    [b"FLUSHDB"],
+    [b"FLUSHALL"],
+    [b"SET", b"t", b"text"],
+    [b"SET", b"w", b"text", b"PX", b"5000"],
+    [b"GETDEL", b"w"],
+    [b"INCR", b"n"],
+    [b"APPEND", b"w", b"more"],
+    [b"LPUSH", b"l", b"a", b"b"],
+    [b"RPUSH", b"l", b"c"],
+    [b"LPOP", b"l"],
+    [b"RPOP", b"l", b"2"],
+    [b"SADD", b"m", b"x", b"y"],
+    [b"SREM", b"m", b"x"],
+    [b"PEXPIRE", b"s", b"5000"],
+    [b"PEXPIRE", b"l", b"5000"],
+    [b"PERSIST", b"s"],
+    [b"XADD", b"s", b"*", b"f", b"v"],
+    [b"MULTI"],
+    [b"EXEC"],
+    [b"EXEC"],
+]
+
+
+def command_of(number: int) -> Command:
+    random = Random(number)
+    way = random.randrange(10)
+    if way == 0:
+        return random.choice(OTHERS)
+    return xnack(random) if way == 1 else ALPHABET.command(random)
+
+
+def state_of(records: list[bytes]) -> State:
+    """What the records make of nothing."""
+    state = State(0)
+    state.settings.limits.max_entries = NODE_ENTRIES
+    reader = hiredis.Reader()
+    reader.feed(b"".join(records))
+    record = reader.gets()
+    while record is not False:
+        apply(state, record)
+        record = reader.gets()
+    return state
+
+
+def contents_of(state: State) -> dict[tuple[int, bytes], tuple[bytes, int]]:
+    """Every value as a payload, and when it expires."""
+    contents = {}
+    for database in state.databases:
+        for key, value in database.values.items():
+            if isinstance(value, Stream):
+                forget_sightings(value)
+            contents[(database.number, key)] = (dump_value(value), database.expires_ms.get(key, 0))
+    return contents
+
+
+def forget_sightings(stream: Stream) -> None:
+    for group in stream.groups.values():
+        for consumer in group.consumers.values():
+            consumer.seen_ms = 0
+            consumer.active_ms = 0
+    if stream.idempotence is not None:
+        stream.idempotence.duplicates = 0
+
+
+def check(parts: list[tuple[int, list[int]]]) -> None:
+    broker = MemoryBroker(journaling=True)
+    assert broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
+    symbols = Symbols(broker.clock.now_ms())
+    sent: list[Command] = []
+    for wait_ms, numbers in parts:
+        broker.clock.advance(ms=wait_ms)
+        for number in numbers:
+            sent.append(symbols.resolve(command_of(number)))
+            broker(*sent[-1])
+    if broker.first.call.queue is not None:
+        assert not isinstance(broker("EXEC"), Refusal) or broker.first.call.queue is None
+    assert contents_of(state_of(broker.state.records)) == contents_of(broker.state), sent
+
+
+PARTS = st.lists(
+    st.tuples(st.sampled_from([0, 0, 1, 2500]), st.lists(st.integers(0, 2**32 - 1), max_size=12)), max_size=12
+)
+
+
+@settings(max_examples=400)
+@given(PARTS)
+def test_the_records_alone_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
+    check(parts)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(PARTS)
+def test_the_records_alone_make_the_same_memory_in_many_sessions(parts: list[tuple[int, list[int]]]) -> None:
+    check(parts)
