@@ -271,7 +271,7 @@ class Stream:
         return deleted
 
     def cut(self, ids: list[int], min_id: int) -> None:
-        """Trim entries by ID, having been asked to trim below min_id (0: to a length). Not deleting: max_deleted stays."""
+        """Trim entries by ID, asked to trim below min_id (0: to a length). Trimming leaves max_deleted alone."""
         room = self.room
         highest = self.nodes[-1].highest_id() if self.nodes else 0
         self.take_out(ids)
