@@ -24,3 +24,34 @@ class CommandError(HeadraceError):
 
 class ConfigError(HeadraceError):
     """A setting cannot be used. The message names the setting and what to change."""
+
+
+class NotFound(CommandError):
+    """The stream or group named does not exist."""
+
+
+class WrongType(CommandError):
+    """The key holds something else than was asked for."""
+
+
+class Refused(HeadraceError):
+    """We declined to do it because something would be lost. The message names what, and how to insist."""
+
+
+class Unsupported(HeadraceError):
+    """This server cannot do it. The message says what it lacks."""
+
+
+class ConnectionLost(HeadraceError):
+    """The connection broke before the answer came: whether the call took effect is unknown.
+
+    Repeat only what is harmless to repeat.
+    """
+
+
+class Unreachable(ConnectionLost):
+    """No connection could be made: nothing was sent."""
+
+
+class AccessDenied(HeadraceError):
+    """The server wants another user or password, or forbids this user the command."""

@@ -1,0 +1,349 @@
+"""AsyncClient: as Client, awaited. Written by tools/async_client.py from client.py; change that one.
+
+async with AsyncClient("redis://localhost") as client:
+    orders = client.stream("orders")
+    await orders.add({"id": "17"})
+    async for entry in orders.follow(start="now"): …
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from headrace.client import flows, requests
+from headrace.client.capabilities import Capabilities
+from headrace.client.client import STREAM_GUARANTEE, choose_url, group_place, now_ms, range_ids
+from headrace.client.connect import open_async_transport
+from headrace.client.flow import LONGEST_PAUSE_S, Flow, run_flow_async
+from headrace.client.flows import PAGE, Fields
+from headrace.client.results import (
+    Claimed,
+    ConsumerInfo,
+    Entry,
+    GroupInfo,
+    PendingEntry,
+    PendingSummary,
+    StreamInfo,
+    TrimReport,
+)
+from headrace.client.times import Duration, Place, parse_duration_ms, parse_place
+from headrace.client.transport import AsyncTransport
+from headrace.errors import ConnectionLost
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A broker, by its URL."""
+
+    def __init__(self, url: str | None = None, *, timeout: Duration = "10s", protocol: int | None = None) -> None:
+        self._timeout_s = parse_duration_ms(timeout, "timeout") / 1000
+        self._transport: AsyncTransport = open_async_transport(choose_url(url), self._timeout_s, protocol)
+        self._facts = flows.Facts()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def url(self) -> str:
+        """Where it leads, without password."""
+        return self._transport.url
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def run(self, flow: Flow[T]) -> T:
+        return await run_flow_async(self._transport, flow, self._timeout_s)
+
+    async def ping(self) -> None:
+        """Raises when the broker cannot be reached."""
+        await self.run(requests.ping().run())
+
+    async def capabilities(self) -> Capabilities:
+        """What this server can do."""
+        return await self.run(flows.capabilities(self._facts))
+
+    async def command(self, *argv: bytes | str | int) -> Any:
+        """Any command, its reply as it comes. For what has no method here."""
+        return await self.run(requests.raw(*argv).run())
+
+    async def streams(self, pattern: str = "*") -> list[str]:
+        """The names of all streams that match."""
+        return await self.run(flows.list_streams(pattern))
+
+    def stream(self, name: str) -> "AsyncStream":
+        return AsyncStream(self, name)
+
+
+class AsyncStream:
+    """One stream."""
+
+    guarantee = STREAM_GUARANTEE
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"AsyncStream({self.name!r})"
+
+    def group(self, name: str) -> "AsyncGroup":
+        return AsyncGroup(self, name)
+
+    # Adding
+
+    async def add(self, fields: Fields, *, id: str = "*", max_length: int | None = None, exact: bool = False) -> str:
+        """Add an entry with exactly these fields; its ID. max_length trims in the same step, roughly unless exact."""
+        trim = flows.trim_words(max_length, exact=exact)
+        return await self.client.run(requests.add(self.name, flows.encode_pairs(fields), id, trim).run())
+
+    async def add_many(
+        self, many: Iterable[Fields], *, max_length: int | None = None, exact: bool = False
+    ) -> list[str]:
+        """Add many entries in few round trips; their IDs."""
+        return await self.client.run(flows.add_many(self.name, many, flows.trim_words(max_length, exact=exact)))
+
+    async def publish(
+        self, payload: Any, *, key: str | None = None, id: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> str:
+        """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID."""
+        return await self.client.run(flows.publish(self.client._facts, self.name, payload, key, id, headers))
+
+    # Reading
+
+    async def length(self) -> int:
+        return await self.client.run(requests.length(self.name).run())
+
+    async def info(self) -> StreamInfo:
+        return await self.client.run(flows.stream_info(self.name))
+
+    async def get(self, entry_id: str) -> Entry | None:
+        found = await self.client.run(requests.range_(self.name, entry_id, entry_id, 1, newest_first=False).run())
+        return found[0] if found else None
+
+    async def range(
+        self,
+        since: Place = "beginning",
+        until: Place | None = None,
+        *,
+        count: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        """Entries between two places, both included: range(since="-1h")."""
+        start, end = range_ids(since, until)
+        return await self.client.run(requests.range_(self.name, start, end, count, newest_first=newest_first).run())
+
+    async def iterate(
+        self, since: Place = "beginning", until: Place | None = None, *, page: int = PAGE
+    ) -> AsyncIterator[Entry]:
+        """As range, but fetched page by page: for streams of any length."""
+        start, end = range_ids(since, until)
+        while True:
+            entries = await self.client.run(requests.range_(self.name, start, end, page, newest_first=False).run())
+            for entry in entries:
+                yield entry
+            if len(entries) < page:
+                return
+            start = "(" + entries[-1].id
+
+    async def follow(
+        self, start: Place = "now", *, bookmark: str | None = None, wait: Duration | None = None, page: int = PAGE
+    ) -> AsyncIterator[Entry]:
+        """Entries from a place on, then each new one as it comes; none is lost or given twice.
+
+        A bookmark is kept in the broker after each page: the next follow with the same name goes on behind it. With
+        wait=, it ends when nothing came for so long. A lost connection is made again.
+        """
+        after = await self.client.run(flows.resolve_start(self.name, parse_place(start, now_ms(), "start"), bookmark))
+        wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
+        quiet_since = time.monotonic()
+        while True:
+            left_ms = flows.BLOCK_MS
+            if wait_ms is not None:
+                left_ms = min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000))
+                if left_ms <= 0:
+                    return
+            try:
+                entries = await self.client.run(requests.read(self.name, after, page, left_ms).run())
+            except ConnectionLost:
+                await asyncio.sleep(LONGEST_PAUSE_S)
+                continue
+            for entry in entries:
+                yield entry
+                after = entry.id
+            if entries:
+                quiet_since = time.monotonic()
+                if bookmark is not None:
+                    await self.client.run(flows.save_bookmark(self.name, bookmark, after))
+
+    # Removing
+
+    async def delete(self, *ids: str) -> int:
+        return await self.client.run(requests.delete(self.name, ids).run()) if ids else 0
+
+    async def trim(
+        self,
+        *,
+        keep: int | None = None,
+        before: Place | None = None,
+        force: bool = False,
+        partly: bool = False,
+        dry_run: bool = False,
+    ) -> TrimReport:
+        """Remove the oldest entries, by number to keep or by place.
+
+        Refuses to remove what a group has not been given or has not acknowledged, and names the group. partly removes
+        up to there; force removes all the same; dry_run only tells.
+        """
+        place = None if before is None else parse_place(before, now_ms(), "before")
+        return await self.client.run(
+            flows.trim(
+                self.client._facts, self.name, keep=keep, before=place, force=force, dry_run=dry_run, partly=partly
+            )
+        )
+
+    async def groups(self) -> list[GroupInfo]:
+        return await self.client.run(requests.groups(self.name).run())
+
+
+class AsyncGroup:
+    """One consumer group of a stream."""
+
+    def __init__(self, stream: AsyncStream, name: str) -> None:
+        self.stream = stream
+        self.client = stream.client
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"AsyncGroup({self.stream.name!r}, {self.name!r})"
+
+    async def create(self, start: Place = "now") -> bool:
+        """Make sure the group exists; whether it is new. It is given entries behind `start`."""
+        place = group_place(start)
+        return await self.client.run(flows.create_group(self.stream.name, self.name, place))
+
+    async def seek(self, place: Place) -> None:
+        """Move the group: entries behind the place are given again, those before it are passed over."""
+        await self.client.run(requests.seek_group(self.stream.name, self.name, group_place(place)).run())
+
+    async def destroy(self) -> bool:
+        return await self.client.run(requests.destroy_group(self.stream.name, self.name).run())
+
+    async def info(self) -> GroupInfo:
+        return await self.client.run(flows.find_group(self.stream.name, self.name))
+
+    async def lag(self) -> int | None:
+        """Entries not given to the group yet; None when the server cannot know."""
+        return (await self.info()).lag
+
+    async def consumers(self) -> list[ConsumerInfo]:
+        return await self.client.run(requests.consumers(self.stream.name, self.name).run())
+
+    async def delete_consumer(self, consumer: str, *, hand_over_to: str | None = None, force: bool = False) -> int:
+        """Remove a consumer. What is pending with it goes to another first, or the call refuses."""
+        return await self.client.run(
+            flows.delete_consumer(self.stream.name, self.name, consumer, hand_over_to=hand_over_to, force=force)
+        )
+
+    # Consuming
+
+    async def read(
+        self,
+        consumer: str,
+        *,
+        count: int | None = None,
+        wait: Duration = 0,
+        claim_idle: Duration | None = None,
+        ack_at_once: bool = False,
+    ) -> list[Entry]:
+        """New entries for this consumer; with claim_idle, first those pending with anybody for so long.
+
+        Waits up to `wait` for the first one; an empty list means that nothing came.
+        """
+        return await self.client.run(
+            flows.read_group(
+                self.client._facts,
+                self.stream.name,
+                self.name,
+                consumer,
+                count=count,
+                wait_ms=parse_duration_ms(wait, "wait"),
+                claim_idle_ms=None if claim_idle is None else parse_duration_ms(claim_idle, "claim_idle"),
+                acks_at_once=ack_at_once,
+            )
+        )
+
+    async def history(self, consumer: str, *, after: str = "0-0", count: int | None = None) -> list[Entry]:
+        """The consumer's own pending entries behind an ID. Each counts as delivered once more."""
+        request = requests.read_group(self.stream.name, self.name, consumer, after, count=count)
+        return await self.client.run(request.run())
+
+    async def consume(self, consumer: str, *, count: int = 100, wait: Duration | None = None) -> AsyncIterator[Entry]:
+        """First what this consumer has pending, then new entries as they come. Ack each one yourself.
+
+        Entries that were deleted meanwhile are acknowledged here and not given out. With wait=, it ends when nothing
+        came for so long. After a lost connection it begins with the pending ones again.
+        """
+        after: str | None = "0-0"
+        quiet_since = time.monotonic()
+        wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
+        while True:
+            try:
+                if after is not None:
+                    entries = await self.history(consumer, after=after, count=count)
+                    after = entries[-1].id if entries else None
+                else:
+                    left_ms = flows.BLOCK_MS
+                    if wait_ms is not None:
+                        left_ms = min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000))
+                        if left_ms <= 0:
+                            return
+                    entries = await self.read(consumer, count=count, wait=left_ms / 1000)
+                gone = [entry.id for entry in entries if entry.is_deleted]
+                if gone:
+                    await self.ack(*gone)
+            except ConnectionLost:
+                await asyncio.sleep(LONGEST_PAUSE_S)
+                after = "0-0"
+                continue
+            for entry in entries:
+                if not entry.is_deleted:
+                    yield entry
+            if entries:
+                quiet_since = time.monotonic()
+
+    async def ack(self, *ids: str, delete: bool = False) -> int:
+        """How many were pending. With delete, an entry also goes once no group needs it any more."""
+        return await self.client.run(flows.ack(self.client._facts, self.stream.name, self.name, ids, delete=delete))
+
+    # Pending entries
+
+    async def pending(
+        self, *, min_idle: Duration = 0, consumer: str | None = None, limit: int | None = None
+    ) -> list[PendingEntry]:
+        """What was delivered and not acknowledged, by ID."""
+        min_idle_ms = parse_duration_ms(min_idle, "min_idle")
+        return await self.client.run(
+            flows.pending(self.stream.name, self.name, min_idle_ms=min_idle_ms, consumer=consumer, limit=limit)
+        )
+
+    async def pending_summary(self) -> PendingSummary:
+        return await self.client.run(requests.pending_summary(self.stream.name, self.name).run())
+
+    async def claim(self, consumer: str, *ids: str, min_idle: Duration = 0, limit: int | None = None) -> Claimed:
+        """Take over pending entries: these, or without IDs all that were idle for min_idle."""
+        min_idle_ms = parse_duration_ms(min_idle, "min_idle")
+        if not ids:
+            return await self.client.run(flows.claim_idle(self.stream.name, self.name, consumer, min_idle_ms, limit))
+        entries = await self.client.run(requests.claim(self.stream.name, self.name, consumer, min_idle_ms, ids).run())
+        return Claimed(entries, [])

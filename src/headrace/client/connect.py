@@ -1,0 +1,47 @@
+"""URL -> an open transport, for both flavours."""
+
+from importlib import import_module
+from typing import Any
+
+from headrace.client.transport import AsyncTransport, Transport
+from headrace.client.urls import Target, parse_url
+from headrace.errors import ConfigError
+
+
+def open_transport(url: str, timeout_s: float, protocol: int | None) -> Transport:
+    """Connections are opened when first used, so a server that is away shows at the first call."""
+    target = parse_url(url, protocol)
+    if target.kind == "embedded":
+        transport: Transport = embedded(target).Transport(target.shown)
+        return transport
+    if target.kind == "valkey":
+        from headrace.client.valkey_process import start_valkey
+
+        target = start_valkey(target, protocol)
+    from headrace.client.redis_transport import RedisTransport
+
+    return RedisTransport(target, timeout_s)
+
+
+def open_async_transport(url: str, timeout_s: float, protocol: int | None) -> AsyncTransport:
+    target = parse_url(url, protocol)
+    if target.kind == "embedded":
+        transport: AsyncTransport = embedded(target).AsyncTransport(target.shown)
+        return transport
+    if target.kind == "valkey":
+        from headrace.client.valkey_process import start_valkey
+
+        target = start_valkey(target, protocol)
+    from headrace.client.redis_transport import AsyncRedisTransport
+
+    return AsyncRedisTransport(target, timeout_s)
+
+
+def embedded(target: Target) -> Any:
+    """The broker in this process, loaded by name: the client knows no server."""
+    if target.path:
+        raise ConfigError(
+            f"{target.shown}: a broker that keeps its data in a folder is not there yet. Use embedded: for one in "
+            "memory, or valkey:FOLDER."
+        )
+    return import_module("headrace.server.inprocess")

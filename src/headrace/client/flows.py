@@ -1,0 +1,379 @@
+"""What the client does in several steps, or differently on different servers. Written once for both flavours."""
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from headrace.client import layout, requests
+from headrace.client.capabilities import Capabilities, probe
+from headrace.client.flow import Flow
+from headrace.client.functions import Scripts, run_step
+from headrace.client.requests import Request, Word
+from headrace.client.results import Claimed, Entry, GroupInfo, PendingEntry, StreamInfo, TrimReport, encode_text
+from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, WrongType
+
+PAGE: Final = 500  # Entries fetched per call by everything that pages.
+BATCH: Final = 1000  # Requests sent in one go.
+BLOCK_MS: Final = 5000  # One blocking call takes no longer; a longer wait is several calls.
+CLAIM_POLL_MS: Final = 1000  # How often idle entries are looked for on a server without CLAIM.
+PUBLISH_ID_WINDOW_MS: Final = 24 * 3_600_000  # For how long a publish id is remembered.
+PUBLISH_ID_LIMIT: Final = 1_000_000  # And how many of them per stream.
+
+Fields = Mapping[str, str | bytes | int | float] | Iterable[tuple[str | bytes, str | bytes]]
+
+
+class Facts:
+    """What a client has learnt about its server."""
+
+    def __init__(self) -> None:
+        self.capabilities: Capabilities | None = None
+        self.scripts = Scripts()
+
+
+def capabilities(facts: Facts) -> Flow[Capabilities]:
+    if facts.capabilities is None:
+        facts.capabilities = yield from probe()
+    return facts.capabilities
+
+
+def tag_of(stream: str) -> str:
+    """The part of a key that decides its slot: its hash tag, or all of it."""
+    start = stream.find("{")
+    end = stream.find("}", start + 1)
+    return stream[start + 1 : end] if start >= 0 and end > start + 1 else stream
+
+
+def beside(stream: str, name: str) -> str:
+    """A key of ours that lies in the stream's slot: hr:{orders}:ids."""
+    tag = tag_of(stream)
+    own = "" if tag == stream else f"{stream}:"
+    return f"hr:{{{tag}}}:{own}{name}"
+
+
+def unique_consumer_name() -> str:
+    """A name no other process has: host, process, chance."""
+    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+# Adding
+
+
+def encode_pairs(fields: Fields) -> list[tuple[bytes, bytes]]:
+    """The fields of an entry as bytes, in the order given."""
+    items = fields.items() if isinstance(fields, Mapping) else fields
+    pairs = [(encode_word(name), encode_word(value)) for name, value in items]
+    if not pairs:
+        raise ConfigError("an entry needs at least one field.")
+    return pairs
+
+
+def encode_word(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return encode_text(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value).encode()
+    raise ConfigError(
+        f"a field cannot hold a {type(value).__name__}. Give text, bytes or a number, or use publish() for objects."
+    )
+
+
+def trim_words(max_length: int | None, *, exact: bool) -> tuple[Word, ...]:
+    if max_length is None:
+        return ()
+    if max_length < 0:
+        raise ConfigError(f"max_length is {max_length}; it cannot be negative.")
+    return ("MAXLEN", "=" if exact else "~", max_length)
+
+
+def add_many(stream: str, many: Iterable[Fields], trim: tuple[Word, ...]) -> Flow[list[str]]:
+    ids: list[str] = []
+    batch: list[Request[Any]] = []
+    for fields in many:
+        batch.append(requests.add(stream, encode_pairs(fields), "*", trim))
+        if len(batch) == BATCH:
+            ids += yield from send_batch(batch)
+            batch = []
+    if batch:
+        ids += yield from send_batch(batch)
+    return ids
+
+
+def send_batch(batch: list[Request[Any]]) -> Flow[list[Any]]:
+    """All replies, or the first error among them."""
+    replies = yield batch
+    for reply in replies:
+        if isinstance(reply, HeadraceError):
+            raise reply
+    return list(replies)
+
+
+def publish(
+    facts: Facts, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None
+) -> Flow[str]:
+    pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
+    if id is None:
+        return (yield from requests.add(stream, pairs, "*", ()).run())
+    return (yield from add_once(facts, stream, pairs, id))
+
+
+def add_once(facts: Facts, stream: str, pairs: Sequence[tuple[bytes, bytes]], id: str) -> Flow[str]:
+    """Add an entry unless one with this publish id was added within the window; either way, the entry's ID."""
+    words = tuple(word for pair in pairs for word in pair)
+    known = yield from capabilities(facts)
+
+    def decode(reply: Any) -> str:
+        return requests.text(reply[0])
+
+    window, limit = PUBLISH_ID_WINDOW_MS, PUBLISH_ID_LIMIT
+    if known.has_native_steps:
+        argv: tuple[Word, ...] = (
+            "HR.ADD",
+            stream,
+            "ID",
+            id,
+            "WINDOW",
+            window,
+            "MAX",
+            limit,
+            "FIELDS",
+            len(words),
+            *words,
+        )
+        return (yield from Request(argv, decode, stream, is_repeatable=True).run())
+    keys = (stream, beside(stream, "ids"), beside(stream, "ids:age"))
+    return (yield from run_step(facts.scripts, "add", keys, (id, window, limit, *words), decode))
+
+
+# Trimming
+
+
+def trim(
+    facts: Facts, stream: str, *, keep: int | None, before: str | None, force: bool, dry_run: bool, partly: bool
+) -> Flow[TrimReport]:
+    """Remove the oldest entries, never those a group still needs unless forced."""
+    if (keep is None) == (before is None):
+        raise ConfigError("say what to trim: either keep=NUMBER or before=PLACE.")
+    strategy: tuple[Word, ...] = ("MAXLEN", keep) if keep is not None else ("MINID", str(before))
+    if force and not dry_run:
+        removed = yield from requests.trim(stream, (strategy[0], "=", strategy[1])).run()
+        first = yield from requests.range_(stream, "-", "+", 1, newest_first=False).run()
+        return TrimReport(removed, first[0].id if first else "", None, is_dry_run=False)
+    report = yield from trim_step(facts, stream, strategy, dry_run=dry_run or not partly)
+    if dry_run or partly:
+        return report
+    if report.held_by is not None:
+        raise Refused(
+            f"group {report.held_by!r} of {stream!r} still needs entries from {report.kept_from_id} on; nothing was "
+            "trimmed. Let it catch up, trim only what no group needs (partly), or insist (force)."
+        )
+    return (yield from trim_step(facts, stream, strategy, dry_run=False))
+
+
+def trim_step(facts: Facts, stream: str, strategy: tuple[Word, ...], *, dry_run: bool) -> Flow[TrimReport]:
+    """In one step on the server: find what the slowest group needs, and trim up to there at most."""
+    known = yield from capabilities(facts)
+    words: tuple[Word, ...] = ("DRYRUN",) if dry_run else ()
+
+    def decode(reply: Any) -> TrimReport:
+        held_by = None if reply[2] is None or reply[2] == b"" else requests.text(reply[2])
+        return TrimReport(requests.number(reply[0]), requests.text(reply[1]), held_by, dry_run)
+
+    if known.has_native_steps:
+        request = Request(("HR.TRIM", stream, *strategy, *words), decode, stream, is_repeatable=True)
+        return (yield from request.run())
+    return (yield from run_step(facts.scripts, "trim", (stream,), (*strategy, *words), decode))
+
+
+# Groups
+
+
+def create_group(stream: str, group: str, start: str) -> Flow[bool]:
+    """Make sure the group exists; whether it is new. Makes the stream too when that is missing."""
+    try:
+        yield from requests.create_group(stream, group, start, makes_stream=True).run()
+    except CommandError as error:
+        if error.prefix != "BUSYGROUP":
+            raise
+        return False
+    return True
+
+
+def find_group(stream: str, group: str) -> Flow[GroupInfo]:
+    found = yield from requests.groups(stream).run()
+    for info in found:
+        if info.name == group:
+            return info
+    raise NotFound(f"stream {stream!r} has no group {group!r}. Create it, or look at the stream's groups.")
+
+
+def read_claiming(
+    facts: Facts, stream: str, group: str, consumer: str, *, count: int | None, claim_idle_ms: int, acks_at_once: bool
+) -> Flow[list[Entry]]:
+    """Idle entries first, then new ones, at once: natively, or by our step where CLAIM is missing."""
+    known = yield from capabilities(facts)
+    if known.has_claim:
+        request = requests.read_group(
+            stream, group, consumer, ">", count=count, claim_idle_ms=claim_idle_ms, acks_at_once=acks_at_once
+        )
+        return (yield from request.run())
+    arguments: tuple[Word, ...] = (group, consumer, claim_idle_ms, count or 0, 1 if acks_at_once else 0)
+    entries: list[Entry] = yield from run_step(
+        facts.scripts, "claim", (stream,), arguments, lambda reply: requests.read_entries(reply, stream)
+    )
+    return entries
+
+
+def read_group(
+    facts: Facts, stream: str, group: str, consumer: str, *, count: int | None, wait_ms: int, claim_idle_ms: int | None,
+    acks_at_once: bool,
+) -> Flow[list[Entry]]:  # fmt: skip
+    """New entries, and idle ones when asked for; waits up to wait_ms for the first. An empty list: nothing came."""
+    deadline = time.monotonic() + wait_ms / 1000
+    while True:
+        left_ms = max(0, round((deadline - time.monotonic()) * 1000))
+        if claim_idle_ms is not None:
+            entries = yield from read_claiming(
+                facts, stream, group, consumer, count=count, claim_idle_ms=claim_idle_ms, acks_at_once=acks_at_once
+            )
+            if entries or not left_ms:
+                return entries
+        block_ms = None if not left_ms else min(left_ms, BLOCK_MS if claim_idle_ms is None else CLAIM_POLL_MS)
+        request = requests.read_group(
+            stream, group, consumer, ">", count=count, wait_ms=block_ms, acks_at_once=acks_at_once
+        )
+        entries = yield from request.run()
+        if entries or not left_ms:
+            return entries
+
+
+def claim_idle(stream: str, group: str, consumer: str, min_idle_ms: int, limit: int | None) -> Flow[Claimed]:
+    """Everything idle for so long, over as many calls as it takes; every entry once."""
+    cursor = "0-0"
+    entries: list[Entry] = []
+    deleted: list[str] = []
+    while True:
+        count = PAGE if limit is None else min(PAGE, limit - len(entries))
+        if count <= 0:
+            break
+        cursor, claimed = yield from requests.auto_claim(stream, group, consumer, min_idle_ms, cursor, count).run()
+        entries += claimed.entries
+        deleted += claimed.deleted_ids
+        if cursor == "0-0":
+            break
+    return Claimed(entries, deleted)
+
+
+def pending(
+    stream: str, group: str, *, min_idle_ms: int, consumer: str | None, limit: int | None
+) -> Flow[list[PendingEntry]]:
+    """Pending entries by ID, over as many calls as it takes."""
+    found: list[PendingEntry] = []
+    start = "-"
+    while limit is None or len(found) < limit:
+        count = PAGE if limit is None else min(PAGE, limit - len(found))
+        page = yield from requests.pending(
+            stream, group, start=start, end="+", count=count, min_idle_ms=min_idle_ms, consumer=consumer
+        ).run()
+        found += page
+        if len(page) < count:
+            break
+        start = "(" + page[-1].id
+    return found
+
+
+def ack(facts: Facts, stream: str, group: str, ids: Sequence[str], *, delete: bool) -> Flow[int]:
+    """How many were pending. With delete, an entry also goes once every group has acknowledged it."""
+    if not ids:
+        return 0
+    if not delete:
+        return (yield from requests.ack(stream, group, ids).run())
+    known = yield from capabilities(facts)
+    if known.has_ack_and_delete:
+        results = yield from requests.ack_and_delete(stream, group, list(ids)).run()
+    else:
+        results = yield from run_step(
+            facts.scripts, "ackdel", (stream,), (group, *ids), lambda reply: [requests.number(item) for item in reply]
+        )
+    return sum(1 for result in results if result > 0)
+
+
+def delete_consumer(stream: str, group: str, consumer: str, *, hand_over_to: str | None, force: bool) -> Flow[int]:
+    """Remove a consumer; how many pending entries were handed over or, if forced, dropped."""
+    held = yield from pending(stream, group, min_idle_ms=0, consumer=consumer, limit=None)
+    if held and hand_over_to is None and not force:
+        raise Refused(
+            f"consumer {consumer!r} of group {group!r} has {len(held)} pending entries, which would be lost with it. "
+            "Name who takes them over (hand_over_to), or insist (force)."
+        )
+    moved = 0
+    while held and hand_over_to is not None:
+        for start in range(0, len(held), PAGE):
+            ids = [item.id for item in held[start : start + PAGE]]
+            moved += len((yield from requests.claim_ids(stream, group, hand_over_to, 0, ids).run()))
+        held = yield from pending(stream, group, min_idle_ms=0, consumer=consumer, limit=None)
+    dropped = yield from requests.delete_consumer(stream, group, consumer).run()
+    return moved or dropped
+
+
+# Streams
+
+
+def list_streams(pattern: str) -> Flow[list[str]]:
+    names: set[str] = set()
+    cursor = 0
+    while True:
+        cursor, page = yield from requests.scan_streams(cursor, pattern).run()
+        names.update(page)
+        if cursor == 0:
+            return sorted(names)
+
+
+def stream_info(stream: str) -> Flow[StreamInfo]:
+    try:
+        return (yield from requests.stream_info(stream).run())
+    except NotFound as error:
+        raise NotFound(f"there is no stream {stream!r}. Add an entry to it, or check the name.") from error
+    except WrongType as error:
+        kind = yield from requests.key_type(stream).run()
+        raise WrongType(f"{stream!r} is not a stream but a {kind}.") from error
+
+
+def resolve_start(stream: str, start: str, bookmark: str | None) -> Flow[str]:
+    """The ID behind which to follow. "$" becomes the last ID there is now: asking for $ again would lose entries."""
+    if bookmark is not None:
+        stored = yield from load_bookmark(stream, bookmark)
+        if stored is not None:
+            return stored
+    if start != "$":
+        return before(start)
+    try:
+        info = yield from requests.stream_info(stream).run()
+    except NotFound:
+        return "0-0"
+    return info.last_id
+
+
+def before(entry_id: str) -> str:
+    """The highest ID below, so that reading behind it begins with entry_id itself."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    if int(sequence or 0) > 0:
+        return f"{milliseconds}-{int(sequence) - 1}"
+    return f"{int(milliseconds) - 1}-{2**64 - 1}" if int(milliseconds) > 0 else "0-0"
+
+
+def load_bookmark(stream: str, name: str) -> Flow[str | None]:
+    def decode(reply: Any) -> str | None:
+        return None if reply is None else requests.text(reply)
+
+    request = Request(("HGET", beside(stream, "bookmarks"), name), decode, stream, is_repeatable=True)
+    return (yield from request.run())
+
+
+def save_bookmark(stream: str, name: str, entry_id: str) -> Flow[int]:
+    argv = ("HSET", beside(stream, "bookmarks"), name, entry_id)
+    return (yield from Request(argv, requests.number, stream, is_repeatable=True).run())

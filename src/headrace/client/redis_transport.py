@@ -1,0 +1,219 @@
+"""Transports on redis-py: standalone, TLS, socket file, Sentinel and Cluster.
+
+Two things redis-py does are switched off. Its reply callbacks reshape answers differently per protocol, so replies stay
+as they arrive. And it would send a command again after a lost connection, which may add an entry twice: here only
+requests that are harmless to repeat are repeated, by `flows.py`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import redis
+import redis.asyncio
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from headrace.client.requests import Request
+from headrace.client.urls import Target
+from headrace.errors import (
+    AccessDenied,
+    CommandError,
+    ConnectionLost,
+    HeadraceError,
+    NotFound,
+    Unreachable,
+    WrongType,
+)
+
+CONNECT_S: Final = 5.0  # A server that does not accept in this time counts as unreachable.
+MAX_CONNECTIONS: Final = 64  # Per client. More concurrent calls wait for a free connection.
+GRACE_S: Final = 2.0  # Beyond the time a blocking call may take.
+
+
+def options_of(target: Target, timeout_s: float, *, is_async: bool) -> dict[str, Any]:
+    """What every redis-py client is made with."""
+    retry: Any = AsyncRetry(NoBackoff(), 0) if is_async else Retry(NoBackoff(), 0)
+    options: dict[str, Any] = {
+        "username": target.username,
+        "password": target.password,
+        "socket_timeout": timeout_s + GRACE_S,
+        "socket_connect_timeout": min(CONNECT_S, timeout_s + GRACE_S),
+        "retry": retry,
+        "health_check_interval": 0,
+    }
+    if target.protocol is not None:
+        options["protocol"] = target.protocol
+    if target.is_tls:
+        options["ssl"] = True
+        options.update(target.tls)
+    return options
+
+
+def connect(target: Target, timeout_s: float, *, is_async: bool) -> Any:
+    """A redis-py client for the target; it opens connections when first used."""
+    options = options_of(target, timeout_s, is_async=is_async)
+    library: Any = redis.asyncio if is_async else redis
+    if target.kind == "cluster":
+        nodes: Any = redis.asyncio.cluster.ClusterNode if is_async else redis.cluster.ClusterNode
+        options.pop("health_check_interval")
+        return library.RedisCluster(startup_nodes=[nodes(host, port) for host, port in target.hosts], **options)
+    options["db"] = target.database
+    if target.kind == "sentinel":
+        sentinel_options = {"socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S}
+        module: Any = redis.asyncio.sentinel if is_async else redis.sentinel
+        sentinel = module.Sentinel(target.hosts, sentinel_kwargs=sentinel_options, **options)
+        return sentinel.master_for(target.service)
+    if target.kind == "unix":
+        pool_class: Any = library.BlockingConnectionPool
+        connection_class: Any = library.UnixDomainSocketConnection
+        options.pop("ssl", None)
+        return library.Redis.from_pool(
+            pool_class(
+                connection_class=connection_class,
+                path=target.path,
+                max_connections=MAX_CONNECTIONS,
+                timeout=timeout_s,
+                **options,
+            )
+        )
+    [(host, port)] = target.hosts
+    connection: Any = library.connection.SSLConnection if target.is_tls else library.Connection
+    options.pop("ssl", None)
+    pool = library.BlockingConnectionPool(
+        connection_class=connection, host=host, port=port, max_connections=MAX_CONNECTIONS, timeout=timeout_s, **options
+    )
+    return library.Redis.from_pool(pool)
+
+
+class RedisTransport:
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        self.url = target.shown
+        self.target = target
+        self.client = connect(target, timeout_s, is_async=False)
+        forget_callbacks(self.client)
+
+    def call(self, request: Request[Any], timeout_s: float) -> Any:
+        try:
+            return self.client.execute_command(*request.argv)
+        except Exception as error:  # redis-py and the socket layer raise many kinds; translate knows them or re-raises.
+            raise translate(error, self.target) from error
+
+    def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
+        pipeline = self.make_pipeline(requests)
+        try:
+            replies = pipeline.execute(raise_on_error=False)
+        except Exception as error:  # As above.
+            raise translate(error, self.target) from error
+        return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
+
+    def make_pipeline(self, requests: Sequence[Request[Any]]) -> Any:
+        pipeline = make_pipeline(self.client, self.target)
+        for request in requests:
+            pipeline.execute_command(*request.argv)
+        return pipeline
+
+    def close(self) -> None:
+        self.client.close()
+
+
+class AsyncRedisTransport:
+    def __init__(self, target: Target, timeout_s: float) -> None:
+        self.url = target.shown
+        self.target = target
+        self.client = connect(target, timeout_s, is_async=True)
+        forget_callbacks(self.client)
+
+    async def call(self, request: Request[Any], timeout_s: float) -> Any:
+        try:
+            async with asyncio.timeout(timeout_s + GRACE_S):
+                return await self.client.execute_command(*request.argv)
+        except Exception as error:  # As in RedisTransport.call.
+            raise translate(error, self.target) from error
+
+    async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
+        pipeline = make_pipeline(self.client, self.target)
+        for request in requests:
+            pipeline.execute_command(*request.argv)
+        try:
+            async with asyncio.timeout(timeout_s + GRACE_S):
+                replies = await pipeline.execute(raise_on_error=False)
+        except Exception as error:  # As above.
+            raise translate(error, self.target) from error
+        return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
+
+    async def close(self) -> None:
+        await self.client.aclose()
+
+
+def make_pipeline(client: Any, target: Target) -> Any:
+    pipeline = client.pipeline() if target.kind == "cluster" else client.pipeline(transaction=False)
+    forget_callbacks(pipeline)
+    return pipeline
+
+
+def forget_callbacks(client: Any) -> None:
+    """Replies stay as the server sent them."""
+    for name in ("response_callbacks", "cluster_response_callbacks", "result_callbacks"):
+        callbacks = getattr(client, name, None)
+        if isinstance(callbacks, dict):
+            setattr(client, name, {})
+
+
+# Errors
+
+
+def translate(error: Exception, target: Target) -> HeadraceError:
+    """One of ours, in words that say what to do."""
+    where = target.shown
+    if isinstance(error, HeadraceError):
+        return error
+    if isinstance(error, redis.exceptions.AuthenticationError):
+        return AccessDenied(f"{where} refuses the user or password. Check the URL; redis://user:password@host:port.")
+    if isinstance(error, redis.exceptions.ResponseError):
+        return translate_refusal(str(error), where)
+    if isinstance(error, (redis.exceptions.TimeoutError, TimeoutError)):
+        if "connecting" in str(error).lower():
+            return unreachable(where, "no answer in time")
+        return ConnectionLost(f"{where} did not answer in time; whether the call took effect is unknown.")
+    if isinstance(error, redis.exceptions.MaxConnectionsError) or "No connection available" in str(error):
+        return ConnectionLost(f"all {MAX_CONNECTIONS} connections to {where} are in use; nothing was sent.")
+    if isinstance(error, (redis.exceptions.ConnectionError, redis.exceptions.RedisClusterException, OSError)):
+        return translate_connection(error, where)
+    raise error
+
+
+def translate_connection(error: Exception, where: str) -> HeadraceError:
+    text = str(error)
+    reasons = {
+        "refused": "connection refused", "name or service": "unknown host", "nodename": "unknown host",
+        "temporary failure in name resolution": "unknown host", "no such file": "no such socket file",
+        "error connecting": "cannot connect", "no master found": "the sentinels know no such service",
+        "cannot be connected": "no cluster node answers", "certificate": "the certificate cannot be verified",
+        "wrong version number": "the server does not speak TLS", "connect call failed": "connection refused",
+    }  # fmt: skip
+    for sign, reason in reasons.items():
+        if sign in text.lower():
+            return unreachable(where, reason)
+    return ConnectionLost(f"the connection to {where} broke; whether the call took effect is unknown.")
+
+
+def unreachable(where: str, reason: str) -> Unreachable:
+    return Unreachable(
+        f'Cannot reach {where} ({reason}). Start a broker with "headrace serve --memory", or check the URL.'
+    )
+
+
+def translate_refusal(text: str, where: str) -> HeadraceError:
+    """An error reply. redis-py cuts the ERR off; it comes back here."""
+    prefix = text.split(" ", 1)[0]
+    if prefix in ("NOAUTH", "WRONGPASS", "NOPERM") or "without any password configured" in text:
+        return AccessDenied(f"{where} refuses: {text}")
+    if prefix == "WRONGTYPE":
+        return WrongType(text)
+    if prefix == "NOGROUP" or text == "no such key" or "requires the key to exist" in text:
+        return NotFound(text)
+    if not (prefix.isupper() and prefix.isalpha()):
+        text = "ERR " + text
+    return CommandError(text)

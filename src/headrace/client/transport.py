@@ -1,0 +1,38 @@
+"""The seam: argument vectors out, replies back, as bytes, numbers, lists, dicts and None.
+
+A transport owns its connections. It raises the errors of `errors.py` and no others; what it names in messages never
+holds a password. `call` gives up after the time it is told.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from headrace.client.requests import Request
+
+
+class Transport(Protocol):
+    """For programs that wait."""
+
+    url: str  # Where it leads, without password.
+
+    def call(self, request: Request[Any], timeout_s: float) -> Any:
+        """Send one request; its reply, not yet decoded."""
+        ...
+
+    def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
+        """Send all in one go; a refused one has its error in place of the reply."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class AsyncTransport(Protocol):
+    """The same for asyncio. A cancelled call never leaves its reply to the next one."""
+
+    url: str
+
+    async def call(self, request: Request[Any], timeout_s: float) -> Any: ...
+
+    async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]: ...
+
+    async def close(self) -> None: ...

