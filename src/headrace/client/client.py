@@ -134,6 +134,12 @@ class Stream:
         """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID."""
         return self.client.run(flows.publish(self.client._facts, self.name, payload, key, id, headers))
 
+    def publish_many(
+        self, payloads: Iterable[Any], *, key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Add many messages in headrace's layout in few round trips; their IDs."""
+        return self.client.run(flows.publish_many(self.name, payloads, key, headers))
+
     # Reading
 
     def length(self) -> int:
@@ -174,7 +180,7 @@ class Stream:
         """Entries from a place on, then each new one as it comes; none is lost or given twice.
 
         A bookmark is kept in the broker after each page: the next follow with the same name goes on behind it. With
-        wait=, it ends when nothing came for so long. A lost connection is made again.
+        wait=, it ends when nothing came for so long; wait=0 takes what is there. A lost connection is made again.
         """
         after = self.client.run(flows.resolve_start(self.name, parse_place(start, now_ms(), "start"), bookmark))
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
@@ -182,11 +188,9 @@ class Stream:
         while True:
             left_ms = flows.BLOCK_MS
             if wait_ms is not None:
-                left_ms = min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000))
-                if left_ms <= 0:
-                    return
+                left_ms = max(0, min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000)))
             try:
-                entries = self.client.run(requests.read(self.name, after, page, left_ms).run())
+                entries = self.client.run(requests.read(self.name, after, page, left_ms or None).run())
             except ConnectionLost:
                 time.sleep(LONGEST_PAUSE_S)
                 continue
@@ -197,6 +201,8 @@ class Stream:
                 quiet_since = time.monotonic()
                 if bookmark is not None:
                     self.client.run(flows.save_bookmark(self.name, bookmark, after))
+            elif not left_ms:
+                return
 
     # Removing
 
@@ -304,22 +310,20 @@ class Group:
         """First what this consumer has pending, then new entries as they come. Ack each one yourself.
 
         Entries that were deleted meanwhile are acknowledged here and not given out. With wait=, it ends when nothing
-        came for so long. After a lost connection it begins with the pending ones again.
+        came for so long; wait=0 takes what is there. After a lost connection it begins with the pending ones again.
         """
         after: str | None = "0-0"
         quiet_since = time.monotonic()
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
         while True:
+            left_ms = flows.BLOCK_MS
             try:
                 if after is not None:
                     entries = self.history(consumer, after=after, count=count)
                     after = entries[-1].id if entries else None
                 else:
-                    left_ms = flows.BLOCK_MS
                     if wait_ms is not None:
-                        left_ms = min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000))
-                        if left_ms <= 0:
-                            return
+                        left_ms = max(0, min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000)))
                     entries = self.read(consumer, count=count, wait=left_ms / 1000)
                 gone = [entry.id for entry in entries if entry.is_deleted]
                 if gone:
@@ -333,6 +337,8 @@ class Group:
                     yield entry
             if entries:
                 quiet_since = time.monotonic()
+            elif not left_ms:
+                return
 
     def ack(self, *ids: str, delete: bool = False) -> int:
         """How many were pending. With delete, an entry also goes once no group needs it any more."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Generator
 from typing import Any, Final, TypeVar
 
+from headrace.client.explain import explain
 from headrace.client.requests import Request
 from headrace.client.transport import AsyncTransport, Transport
 from headrace.errors import ConnectionLost, HeadraceError
@@ -30,7 +31,7 @@ def run_flow(transport: Transport, flow: Flow[T], timeout_s: float) -> T:
             try:
                 reply = send(transport, step, timeout_s)
             except HeadraceError as error:
-                step = flow.throw(error)
+                step = flow.throw(error if isinstance(step, list) else explain(error, step))
             else:
                 step = flow.send(reply)
     except StopIteration as stop:
@@ -44,7 +45,7 @@ async def run_flow_async(transport: AsyncTransport, flow: Flow[T], timeout_s: fl
             try:
                 reply = await send_async(transport, step, timeout_s)
             except HeadraceError as error:
-                step = flow.throw(error)
+                step = flow.throw(error if isinstance(step, list) else explain(error, step))
             else:
                 step = flow.send(reply)
     except StopIteration as stop:
@@ -93,6 +94,6 @@ class Attempts:
 
 def decode_batch(batch: Batch, replies: list[Any]) -> list[Any]:
     return [
-        reply if isinstance(reply, HeadraceError) else request.decode(reply)
+        explain(reply, request) if isinstance(reply, HeadraceError) else request.decode(reply)
         for request, reply in zip(batch, replies, strict=True)
     ]

@@ -121,6 +121,13 @@ def publish(
     return (yield from add_once(facts, stream, pairs, id))
 
 
+def publish_many(
+    stream: str, payloads: Iterable[Any], key: str | None, headers: Mapping[str, str] | None
+) -> Flow[list[str]]:
+    many = (layout.encode_entry(payload, key=key, headers=headers) for payload in payloads)
+    return (yield from add_many(stream, many, ()))
+
+
 def add_once(facts: Facts, stream: str, pairs: Sequence[tuple[bytes, bytes]], id: str) -> Flow[str]:
     """Add an entry unless one with this publish id was added within the window; either way, the entry's ID."""
     words = tuple(word for pair in pairs for word in pair)
@@ -158,8 +165,14 @@ def trim(
     """Remove the oldest entries, never those a group still needs unless forced."""
     if (keep is None) == (before is None):
         raise ConfigError("say what to trim: either keep=NUMBER or before=PLACE.")
+    if keep is not None and keep < 0:
+        raise ConfigError(f"keep is {keep}; it cannot be negative.")
+    if before == "$":
+        raise ConfigError("before is 'now'; give an ID or a time back, or keep=0 to remove everything.")
+    if force and dry_run:
+        return (yield from forced_trim_report(stream, keep, before))
     strategy: tuple[Word, ...] = ("MAXLEN", keep) if keep is not None else ("MINID", str(before))
-    if force and not dry_run:
+    if force:
         removed = yield from requests.trim(stream, (strategy[0], "=", strategy[1])).run()
         first = yield from requests.range_(stream, "-", "+", 1, newest_first=False).run()
         return TrimReport(removed, first[0].id if first else "", None, is_dry_run=False)
@@ -172,6 +185,22 @@ def trim(
             "trimmed. Let it catch up, trim only what no group needs (partly), or insist (force)."
         )
     return (yield from trim_step(facts, stream, strategy, dry_run=False))
+
+
+def forced_trim_report(stream: str, keep: int | None, place: str | None) -> Flow[TrimReport]:
+    """What a forced trim would remove. By place no command tells, so the entries are counted page by page."""
+    if keep is not None:
+        total = yield from requests.length(stream).run()
+        return TrimReport(max(0, total - keep), "", None, is_dry_run=True)
+    assert place is not None
+    removed = 0
+    start = "-"
+    while True:
+        page = yield from requests.range_(stream, start, before(place), PAGE, newest_first=False).run()
+        removed += len(page)
+        if len(page) < PAGE:
+            return TrimReport(removed, place, None, is_dry_run=True)
+        start = "(" + page[-1].id
 
 
 def trim_step(facts: Facts, stream: str, strategy: tuple[Word, ...], *, dry_run: bool) -> Flow[TrimReport]:
@@ -251,8 +280,14 @@ def read_group(
             return entries
 
 
+def check_limit(limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise ConfigError(f"limit is {limit}; it must be at least 1.")
+
+
 def claim_idle(stream: str, group: str, consumer: str, min_idle_ms: int, limit: int | None) -> Flow[Claimed]:
     """Everything idle for so long, over as many calls as it takes; every entry once."""
+    check_limit(limit)
     cursor = "0-0"
     entries: list[Entry] = []
     deleted: list[str] = []
@@ -272,6 +307,7 @@ def pending(
     stream: str, group: str, *, min_idle_ms: int, consumer: str | None, limit: int | None
 ) -> Flow[list[PendingEntry]]:
     """Pending entries by ID, over as many calls as it takes."""
+    check_limit(limit)
     found: list[PendingEntry] = []
     start = "-"
     while limit is None or len(found) < limit:

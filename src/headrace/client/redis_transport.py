@@ -42,6 +42,7 @@ def options_of(target: Target, timeout_s: float, *, is_async: bool) -> dict[str,
         "socket_connect_timeout": min(CONNECT_S, timeout_s + GRACE_S),
         "retry": retry,
         "health_check_interval": 0,
+        "encoding_errors": "surrogateescape",  # Names that are not UTF-8 go out as the bytes they came as.
     }
     if target.protocol is not None:
         options["protocol"] = target.protocol

@@ -131,7 +131,7 @@ class TrimReport:
     """What a trim did, or would do."""
 
     removed: int
-    kept_from_id: str  # Nothing with a lower ID is left by this trim.
+    kept_from_id: str  # Nothing with a lower ID is left by this trim. Empty: nothing is left, or it was not looked up.
     held_by: str | None  # The group that needs older entries than were asked to go.
     is_dry_run: bool
 

@@ -13,7 +13,7 @@ A user and password stand before the host, percent-encoded. Options: ?db=2, ?pro
 
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from headrace.errors import ConfigError
 
@@ -44,12 +44,12 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     scheme, colon, rest = url.partition(":")
     scheme = scheme.lower()
     if not colon:
-        raise ConfigError(f"{url!r} is no URL. Write one like {EXAMPLES}.")
+        raise ConfigError(f"{url.rpartition('@')[2]!r} is no URL. Write one like {EXAMPLES}.")
     if scheme in ("embedded", "valkey"):
         return Target(kind=scheme, shown=url, path=unquote(rest))
     if scheme not in DEFAULT_PORTS and scheme != "unix":
         raise ConfigError(f"headrace knows no URLs that begin with {scheme}:. Write one like {EXAMPLES}.")
-    parts = urlsplit(url)
+    parts = split_url(url, scheme)
     userinfo, _, place = parts.netloc.rpartition("@")
     shown = f"{scheme}://{place}{parts.path}"
     options = parse_options(parts.query, shown)
@@ -81,6 +81,24 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     reject_unknown(options, shown)
     kind = KINDS.get(scheme, "tcp")
     return Target(kind=kind, hosts=hosts, service=service, database=database, is_tls=is_tls, tls=tls, **common)
+
+
+def split_url(url: str, scheme: str) -> SplitResult:
+    """The parts of the URL. Where a password may have slipped into another part, it is refused without being shown."""
+    if not url[len(scheme) :].startswith("://"):
+        raise ConfigError(f"a {scheme} URL begins with {scheme}://. Write one like {EXAMPLES}.")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"the host of this {scheme} URL cannot be read. Write one like {EXAMPLES}.") from error
+    is_socket = scheme == "unix"
+    behind_host = parts.query + parts.fragment + ("" if is_socket else parts.path)
+    if "@" in behind_host or (is_socket and parts.netloc.rpartition("@")[2]):
+        raise ConfigError(
+            f"this {scheme} URL cannot be read: in a user or password write / as %2F, ? as %3F, # as %23 and @ as %40."
+            + (" A socket file has three slashes: unix:///path/to/socket." if is_socket else "")
+        )
+    return parts
 
 
 def parse_options(query: str, shown: str) -> dict[str, str]:
