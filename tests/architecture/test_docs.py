@@ -31,7 +31,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, broker: Runnin
     names: dict[str, object] = {"__name__": name_of(page)}
 
     for block in blocks:
-        exec(compile(block.replace("port=7379", f"port={broker.port}"), name_of(page), "exec"), names)
+        exec(compile(block.replace("7379", str(broker.port)), name_of(page), "exec"), names)
 
     for value in names.values():
         if isinstance(value, redis.Redis):
