@@ -31,7 +31,8 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(page: Path, broker: Runnin
     names: dict[str, object] = {"__name__": name_of(page)}
 
     for block in blocks:
-        exec(compile(block.replace("7379", str(broker.port)), name_of(page), "exec"), names)
+        here = re.sub(r"redis://localhost(?::\d+)?", broker.url, block).replace("7379", str(broker.port))
+        exec(compile(here, name_of(page), "exec"), names)
 
     for value in names.values():
         if isinstance(value, redis.Redis):
