@@ -15,7 +15,7 @@ CHECK_BOTH: Final = "Create the group, or check both names."
 # Where the name of the group stands in a command; what is not here has none.
 GROUP_AT: Final = {
     "XREADGROUP": 2, "XPENDING": 2, "XCLAIM": 2, "XAUTOCLAIM": 2, "XACK": 2, "XACKDEL": 2, "XNACK": 2,
-    "XGROUP": 3, "XINFO": 3,
+    "XGROUP": 3, "XINFO": 3, "FCALL": 4, "EVALSHA": 4, "EVAL": 4,
 }  # fmt: skip
 
 

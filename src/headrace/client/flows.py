@@ -5,6 +5,7 @@ import secrets
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from headrace.client import layout, requests
@@ -153,7 +154,8 @@ def add_once(facts: Facts, stream: str, pairs: Sequence[tuple[bytes, bytes]], id
         )
         return (yield from Request(argv, decode, stream, is_repeatable=True).run())
     keys = (stream, beside(stream, "ids"), beside(stream, "ids:age"))
-    return (yield from run_step(facts.scripts, "add", keys, (id, window, limit, *words), decode))
+    arguments: tuple[Word, ...] = (id, window, limit, *words)
+    return (yield from run_step(facts.scripts, "add", keys, arguments, decode, is_repeatable=True))
 
 
 # Trimming
@@ -215,7 +217,7 @@ def trim_step(facts: Facts, stream: str, strategy: tuple[Word, ...], *, dry_run:
     if known.has_native_steps:
         request = Request(("HR.TRIM", stream, *strategy, *words), decode, stream, is_repeatable=True)
         return (yield from request.run())
-    return (yield from run_step(facts.scripts, "trim", (stream,), (*strategy, *words), decode))
+    return (yield from run_step(facts.scripts, "trim", (stream,), (*strategy, *words), decode, is_repeatable=True))
 
 
 # Groups
@@ -240,44 +242,37 @@ def find_group(stream: str, group: str) -> Flow[GroupInfo]:
     raise NotFound(f"stream {stream!r} has no group {group!r}. Create it, or look at the stream's groups.")
 
 
-def read_claiming(
-    facts: Facts, stream: str, group: str, consumer: str, *, count: int | None, claim_idle_ms: int, acks_at_once: bool
-) -> Flow[list[Entry]]:
-    """Idle entries first, then new ones, at once: natively, or by our step where CLAIM is missing."""
-    known = yield from capabilities(facts)
-    if known.has_claim:
-        request = requests.read_group(
-            stream, group, consumer, ">", count=count, claim_idle_ms=claim_idle_ms, acks_at_once=acks_at_once
-        )
-        return (yield from request.run())
-    arguments: tuple[Word, ...] = (group, consumer, claim_idle_ms, count or 0, 1 if acks_at_once else 0)
-    entries: list[Entry] = yield from run_step(
-        facts.scripts, "claim", (stream,), arguments, lambda reply: requests.read_entries(reply, stream)
-    )
-    return entries
-
-
 def read_group(
     facts: Facts, stream: str, group: str, consumer: str, *, count: int | None, wait_ms: int, claim_idle_ms: int | None,
     acks_at_once: bool,
 ) -> Flow[list[Entry]]:  # fmt: skip
     """New entries, and idle ones when asked for; waits up to wait_ms for the first. An empty list: nothing came."""
+    steps = claim_idle_ms is not None and not (yield from capabilities(facts)).has_claim
+    block_ms, native_claim_ms = (CLAIM_POLL_MS, None) if steps else (BLOCK_MS, claim_idle_ms)
     deadline = time.monotonic() + wait_ms / 1000
     while True:
         left_ms = max(0, round((deadline - time.monotonic()) * 1000))
-        if claim_idle_ms is not None:
-            entries = yield from read_claiming(
-                facts, stream, group, consumer, count=count, claim_idle_ms=claim_idle_ms, acks_at_once=acks_at_once
-            )
+        if steps:
+            words: tuple[Word, ...] = (group, consumer, claim_idle_ms or 0, count or 0, 1 if acks_at_once else 0)
+            entries = yield from claim_step(facts, stream, words)
             if entries or not left_ms:
                 return entries
-        block_ms = None if not left_ms else min(left_ms, BLOCK_MS if claim_idle_ms is None else CLAIM_POLL_MS)
         request = requests.read_group(
-            stream, group, consumer, ">", count=count, wait_ms=block_ms, acks_at_once=acks_at_once
-        )
+            stream, group, consumer, ">", count=count, wait_ms=min(left_ms, block_ms) or None,
+            claim_idle_ms=native_claim_ms, acks_at_once=acks_at_once,
+        )  # fmt: skip
         entries = yield from request.run()
         if entries or not left_ms:
-            return entries
+            return [replace(entry, idle_ms=0, deliveries=0) for entry in entries] if steps else entries
+
+
+def claim_step(facts: Facts, stream: str, words: tuple[Word, ...]) -> Flow[list[Entry]]:
+    """Idle entries first, then new ones, at once, where the server has no CLAIM."""
+
+    def decode(reply: Any) -> list[Entry]:
+        return requests.read_entries(reply, stream)
+
+    return (yield from run_step(facts.scripts, "claim", (stream,), words, decode))
 
 
 def check_limit(limit: int | None) -> None:

@@ -31,6 +31,15 @@ CONNECT_S: Final = 5.0  # A server that does not accept in this time counts as u
 MAX_CONNECTIONS: Final = 64  # Per client. More concurrent calls wait for a free connection.
 GRACE_S: Final = 2.0  # Beyond the time a blocking call may take.
 
+# redis-py cuts these prefixes off and tells them by the class alone.
+CUT_PREFIXES: Final[dict[type[Exception], str]] = {
+    redis.exceptions.NoPermissionError: "NOPERM ",
+    redis.exceptions.NoScriptError: "NOSCRIPT ",
+    redis.exceptions.OutOfMemoryError: "OOM ",
+    redis.exceptions.ReadOnlyError: "READONLY ",
+    redis.exceptions.ExecAbortError: "EXECABORT ",
+}
+
 
 def options_of(target: Target, timeout_s: float, *, is_async: bool) -> dict[str, Any]:
     """What every redis-py client is made with."""
@@ -173,7 +182,7 @@ def translate(error: Exception, target: Target) -> HeadraceError:
     if isinstance(error, redis.exceptions.AuthenticationError):
         return AccessDenied(f"{where} refuses the user or password. Check the URL; redis://user:password@host:port.")
     if isinstance(error, redis.exceptions.ResponseError):
-        return translate_refusal(str(error), where)
+        return translate_refusal(CUT_PREFIXES.get(type(error), "") + str(error), where)
     if isinstance(error, (redis.exceptions.TimeoutError, TimeoutError)):
         if "connecting" in str(error).lower():
             return unreachable(where, "no answer in time")

@@ -7,6 +7,7 @@ features that need a step say so; the others go on.
 """
 
 from collections.abc import Callable
+from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any, Final, TypeVar
@@ -20,6 +21,8 @@ T = TypeVar("T")
 VERSION: Final = 1  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
 STEPS: Final = ("ackdel", "add", "claim", "trim")
+ALLOWED_WHEN_FULL: Final = ("ackdel", "claim", "trim")  # A server that is out of memory runs these all the same.
+NOT_THERE: Final = ("unknown command", "Could not find scripting engine", "Engine 'lua' not found")
 
 
 class Scripts:
@@ -30,32 +33,49 @@ class Scripts:
         self.is_refused = False
 
 
+@cache
 def body_of(step: str) -> str:
     return files(__package__).joinpath(f"{step}.lua").read_text("utf-8")
 
 
+@cache
+def digest_of(step: str) -> str:
+    """What EVALSHA calls it by."""
+    return sha1(body_of(step).encode(), usedforsecurity=False).hexdigest()
+
+
 def library_source() -> str:
-    parts = [f"#!lua name={LIBRARY}\n"]
-    for step in STEPS:
-        parts.append(f"redis.register_function('{LIBRARY}_{step}', function(KEYS, ARGV)\n{body_of(step)}\nend)\n")
-    return "".join(parts)
+    return f"#!lua name={LIBRARY}\n" + "".join(registration(step) for step in STEPS)
+
+
+def registration(step: str) -> str:
+    flags = "'allow-oom'" if step in ALLOWED_WHEN_FULL else ""
+    return (
+        f"redis.register_function{{function_name = '{LIBRARY}_{step}', flags = {{{flags}}}, "
+        f"callback = function(KEYS, ARGV)\n{body_of(step)}\nend}}\n"
+    )
 
 
 def run_step(
-    scripts: Scripts, step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T]
-) -> Flow[T]:
+    scripts: Scripts, step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T], *,
+    is_repeatable: bool = False,
+) -> Flow[T]:  # fmt: skip
     """Run one step on the server, loading it first where need be."""
     if scripts.is_refused:
         raise refusal(step)
+
+    def call(*argv: Word) -> Request[T]:
+        return Request((*argv, len(keys), *keys, *arguments), decode, keys[0], is_repeatable)
+
     if scripts.uses_functions:
         try:
-            return (yield from run_function(step, keys, arguments, decode))
+            return (yield from run_function(call("FCALL", f"{LIBRARY}_{step}"), keys[0]))
         except (AccessDenied, CommandError) as error:
             if not is_refusal(error):
                 raise
             scripts.uses_functions = False
     try:
-        return (yield from run_script(step, keys, arguments, decode))
+        return (yield from run_script(call("EVALSHA", digest_of(step)), call("EVAL", body_of(step))))
     except (AccessDenied, CommandError) as error:
         if not is_refusal(error):
             raise
@@ -63,40 +83,43 @@ def run_step(
         raise refusal(step) from error
 
 
-def run_function(step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T]) -> Flow[T]:
-    request = Request(("FCALL", f"{LIBRARY}_{step}", len(keys), *keys, *arguments), decode, keys[0])
+def run_function(call: Request[T], key: str) -> Flow[T]:
     try:
-        return (yield from request.run())
+        return (yield from call.run())
     except CommandError as error:
         if "Function not found" not in str(error):
             raise
-    yield from load_library(keys[0])
-    return (yield from request.run())
+    yield from load_library(key)
+    return (yield from call.run())
 
 
 def load_library(key: str) -> Flow[None]:
     try:
-        yield from Request(("FUNCTION", "LOAD", library_source()), str, key).run()
+        yield from Request(("FUNCTION", "LOAD", library_source()), str, key, is_repeatable=True).run()
     except CommandError as error:
         if "already exists" not in str(error):  # Another client was faster.
             raise
 
 
-def run_script(step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T]) -> Flow[T]:
-    body = body_of(step)
-    digest = sha1(body.encode(), usedforsecurity=False).hexdigest()
-    rest = (len(keys), *keys, *arguments)
+def run_script(call: Request[T], call_with_text: Request[T]) -> Flow[T]:
+    """The server keeps the text of a script it was given once."""
     try:
-        return (yield from Request(("EVALSHA", digest, *rest), decode, keys[0]).run())
+        return (yield from call.run())
     except CommandError as error:
-        if not str(error).startswith("NOSCRIPT"):
+        if error.prefix != "NOSCRIPT":
             raise
-    return (yield from Request(("EVAL", body, *rest), decode, keys[0]).run())
+    return (yield from call_with_text.run())
 
 
 def is_refusal(error: HeadraceError) -> bool:
-    """The server does not let us: an access rule, or the command does not exist there."""
-    return isinstance(error, AccessDenied) or "unknown command" in str(error)
+    """The server does not let us: an access rule on the command, no such command, or no Lua in this server.
+
+    A key that this user may not touch is another matter: that error goes to the caller.
+    """
+    text = str(error)
+    if isinstance(error, AccessDenied):
+        return "permissions to run" in text
+    return any(sign in text for sign in NOT_THERE)
 
 
 def refusal(step: str) -> Unsupported:
