@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import redis
 from headrace.cli.version import loaded_build
 from headrace.testing import running_broker
 from headrace.testing.processes import child_process
-from headrace.testing.running_broker import free_port
+from headrace.testing.running_broker import free_port, is_free
 
 TIMEOUT_S = 30
 
@@ -123,3 +124,22 @@ def test_running_broker_ends_its_broker_when_the_block_fails() -> None:
 def test_running_broker_says_why_a_broker_did_not_start() -> None:
     with pytest.raises(RuntimeError, match="No such option"), running_broker(options=["--no-such-option"]):
         pass
+
+
+def test_the_broker_of_a_killed_program_stops_by_itself() -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from headrace.testing import running_broker\n"
+        "with running_broker() as broker:\n"
+        "    print(broker.port, flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    port = int(killed.stdout)
+
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_free(port) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert killed.returncode == -signal.SIGKILL
+    assert is_free(port)

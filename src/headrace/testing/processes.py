@@ -2,6 +2,8 @@
 
 Ctrl-C while a process is being started would leave a child that nobody knows: signals are held back for that moment
 and delivered right after. A child has a session of its own, so Ctrl-C reaches only its owner, who stops it in order.
+When the owner is killed it can stop nothing any more: a guard beside each child notices the end of the owner, by the
+end of a pipe, and stops the child in its place.
 """
 
 import signal
@@ -26,15 +28,37 @@ def child_process(
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Runs the command for the length of the block; then SIGTERM and, if that is not heard, SIGKILL."""
     process: subprocess.Popen[bytes] | None = None
+    guard: subprocess.Popen[bytes] | None = None
     try:
         with held_signals():
             process = subprocess.Popen(  # noqa: S603 - the command is the caller's own.
                 command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env, start_new_session=True
             )
+            guard = start_guard(process.pid)
         yield process
     finally:
+        if guard is not None:
+            stop_guard(guard)  # First: once the child is gone, its number may belong to somebody else.
         if process is not None:
             stop_process(process)
+
+
+def start_guard(pid: int) -> "subprocess.Popen[bytes]":
+    """Waits for a line that never comes; its pipe ends with the process that holds the other end, which is ours."""
+    return subprocess.Popen(  # noqa: S603 - a fixed program and a number.
+        ["/bin/sh", "-c", f"read -r _; kill -TERM {pid} 2>&-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def stop_guard(guard: "subprocess.Popen[bytes]") -> None:
+    guard.kill()
+    assert guard.stdin is not None
+    guard.stdin.close()
+    guard.wait()
 
 
 def stop_process(process: "subprocess.Popen[bytes]") -> None:
