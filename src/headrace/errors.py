@@ -55,3 +55,23 @@ class Unreachable(ConnectionLost):
 
 class AccessDenied(HeadraceError):
     """The server wants another user or password, or forbids this user the command."""
+
+
+class ClientClosed(HeadraceError):
+    """The client was closed, before the call or while it waited. Open another one."""
+
+
+def refusal(text: str, where: str) -> HeadraceError:
+    """The exception for a server's error reply. Some libraries cut the ERR off; it comes back here."""
+    has_prefix = text.startswith("ERR ")
+    text = text.removeprefix("ERR ")
+    prefix = text.split(" ", 1)[0]
+    if prefix in ("NOAUTH", "WRONGPASS", "NOPERM") or "without any password configured" in text:
+        return AccessDenied(f"{where} refuses: {text}")
+    if prefix == "WRONGTYPE":
+        return WrongType(text)
+    if prefix == "NOGROUP" or text == "no such key" or "requires the key to exist" in text:
+        return NotFound(text)
+    if has_prefix or not (prefix.isupper() and prefix.isalpha()):
+        text = "ERR " + text
+    return CommandError(text)
