@@ -5,14 +5,17 @@ arrive here as HeadraceError and become one line on stderr and an exit code; any
 traceback. The codes are in exit_codes.py.
 """
 
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from headrace.cli import serve
-from headrace.cli.exit_codes import FAILURE
-from headrace.errors import HeadraceError
+from headrace.cli import ack, claim, groups, pending, publish, serve, streams, tail
+from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
+from headrace.cli.output import ClosedPipe, say
+from headrace.cli.usage import WrongUsage
+from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
 
 app = typer.Typer(
     name="headrace",
@@ -22,6 +25,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+CODES: tuple[tuple[type[HeadraceError], int], ...] = (
+    (WrongUsage, USAGE),
+    (NotFound, NOT_FOUND),
+    (ConnectionLost, CANNOT_CONNECT),
+)
+
+# What Typer raises for options and arguments it cannot read (ClickException). It exports only this subclass.
+UnreadableArguments: Any = typer.BadParameter.__mro__[2]
 
 
 def show_version(value: bool) -> None:
@@ -42,12 +54,64 @@ def headrace(
 
 
 app.command("serve")(serve.serve)
+app.command("publish")(publish.publish)
+app.command("tail")(tail.tail)
+app.add_typer(streams.app, name="streams")
+app.add_typer(groups.app, name="groups")
+app.command("pending")(pending.pending)
+app.command("claim")(claim.claim)
+app.command("ack")(ack.ack)
 
 
 def run() -> None:
     """The entry point of `headrace` and of `python -m headrace`."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # A terminal of few letters is no reason to fail.
+    code = run_app()
     try:
-        app(prog_name="headrace")
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+        code = code or CLOSED_PIPE
+    sys.exit(code)
+
+
+def run_app() -> int:
+    """Run the subcommand; how it ended, after saying why where it failed."""
+    try:
+        return app(prog_name="headrace", standalone_mode=False) or OK
     except HeadraceError as error:
-        print(f"headrace: {error}", file=sys.stderr)
-        sys.exit(FAILURE)
+        say(words_of(error))
+        return next((code for kind, code in CODES if isinstance(error, kind)), FAILURE)
+    except UnreadableArguments as error:
+        return say_usage(error)
+    except ClosedPipe:
+        drop_output()
+        return CLOSED_PIPE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+
+
+def words_of(error: HeadraceError) -> str:
+    """The sentence, without the first word that is meant for programs: WRONGTYPE, NOGROUP, ERR."""
+    text = str(error)
+    if isinstance(error, CommandError) and len(error.prefix) > 1 and error.prefix.isupper():
+        return text.removeprefix(error.prefix).strip()
+    return text
+
+
+def say_usage(error: Any) -> int:
+    """Typer's complaint as one line; a bare `headrace` or `headrace streams` shows its help instead."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return USAGE
+    sentence = " ".join(error.format_message().split()).rstrip(".")
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "headrace"
+    say(f"{sentence}. See: {command} --help")
+    return int(error.exit_code)
+
+
+def drop_output() -> None:
+    """Nothing more is written: Python would complain at exit about what is left in the buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,15 +1,28 @@
 """Rows for people and for programs: a table on a terminal, one JSON object per line when piped.
 
 A subcommand hands over plain rows and never asks where they go. Column names are the JSON keys; on a terminal their
-underscores become spaces. Bytes that are not UTF-8 are shown with backslash escapes.
+underscores become spaces and milliseconds become a duration. Bytes that are not UTF-8 are shown with backslash escapes,
+and so are control characters on a terminal: what others stored must not steer it.
 """
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TextIO
+from itertools import pairwise
+from typing import Any, TextIO
 
-Cell = str | bytes | int | float | bool | None
+from headrace.errors import HeadraceError
+
+Cell = Any  # Whatever JSON can hold, and bytes.
 Row = Mapping[str, Cell]
+
+# Numbers a server may not know; elsewhere an empty cell means that there is nothing.
+MAY_BE_UNKNOWN = {"lag", "entries_read", "entries_added"}
+
+DURATION_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+
+
+class ClosedPipe(Exception):
+    """Nobody reads our output any more. No error: head has seen enough."""
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Row], *, title: str = "", stream: TextIO | None = None) -> None:
@@ -21,38 +34,123 @@ def show_rows(columns: Sequence[str], rows: Iterable[Row], *, title: str = "", s
         write_ndjson(columns, rows, out)
 
 
+def show_facts(facts: Row, *, more: str = "", columns: Sequence[str] = (), stream: TextIO | None = None) -> None:
+    """One thing with its facts: two columns on a terminal, one JSON object when piped.
+
+    `more` names the fact that is a list of rows; a terminal gets it as a table of these columns below the others.
+    """
+    out = sys.stdout if stream is None else stream
+    if not out.isatty():
+        write(json_line(facts), out, flush=True)
+        return
+    plain = {name: value for name, value in facts.items() if name != more}
+    rows = [{"fact": heading(name), "value": table_cell(value, name)} for name, value in plain.items()]
+    write_table(("fact", "value"), rows, "", out, shows_header=False)
+    if more and facts[more]:
+        write_table(columns, facts[more], heading(more), out)
+
+
 def write_ndjson(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> None:
+    for row in rows:
+        write(json_line({name: row.get(name) for name in columns}), out)
+    write("", out, flush=True)
+
+
+def json_line(value: Cell) -> str:
     import msgspec
 
-    for row in rows:
-        line = {name: plain_cell(row.get(name)) for name in columns}
-        out.write(msgspec.json.encode(line).decode() + "\n")
-    out.flush()
+    return msgspec.json.encode(plain_cell(value)).decode() + "\n"
 
 
-def write_table(columns: Sequence[str], rows: Iterable[Row], title: str, out: TextIO) -> None:
+def write_table(
+    columns: Sequence[str], rows: Iterable[Row], title: str, out: TextIO, *, shows_header: bool = True
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", header_style="bold")
+    table = Table(title=title or None, title_justify="left", header_style="bold", show_header=shows_header)
     for name in columns:
-        table.add_column(name.replace("_", " "))
+        table.add_column(heading(name), overflow="fold")  # Cut IDs are useless.
     for row in rows:
         # Text, not str: what users stored may hold square brackets, which are markup otherwise.
-        table.add_row(*(Text(table_cell(row.get(name))) for name in columns))
-    Console(file=out).print(table)
+        table.add_row(*(Text(table_cell(row.get(name), name)) for name in columns))
+    console = Console(file=out)
+    with console.capture() as shown:
+        console.print(table)
+    write(shown.get(), out, flush=True)
 
 
-def plain_cell(cell: Cell) -> str | int | float | bool | None:
-    return cell.decode("utf-8", "backslashreplace") if isinstance(cell, bytes) else cell
+def write(text: str, out: TextIO, *, flush: bool = False) -> None:
+    """All output goes through here. A reader that went away is no error; a full disk is one of ours."""
+    try:
+        out.write(text)
+        if flush:
+            out.flush()
+    except BrokenPipeError as error:
+        raise ClosedPipe from error
+    except OSError as error:
+        raise HeadraceError(f"cannot write the output: {error.strerror}.") from error
 
 
-def table_cell(cell: Cell) -> str:
+def say(text: str) -> None:
+    """A line for people, beside the output."""
+    print(f"headrace: {printable(text)}", file=sys.stderr, flush=True)
+
+
+# Cells
+
+
+def heading(name: str) -> str:
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def plain_cell(cell: Cell) -> Cell:
+    """What JSON can hold: bytes and half characters as text with backslash escapes, at any depth."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    if isinstance(cell, str):
+        return cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if isinstance(cell, Mapping):
+        return {plain_cell(name): plain_cell(value) for name, value in cell.items()}
+    if isinstance(cell, (list, tuple)):
+        return [plain_cell(value) for value in cell]
+    return cell
+
+
+def table_cell(cell: Cell, name: str = "") -> str:
+    if name == "payload":
+        return payload_cell(cell)
     if cell is None:
-        return "-"
+        return "unknown" if name in MAY_BE_UNKNOWN else "-"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int):
-        return f"{cell:,}"
-    return str(plain_cell(cell))
+        return show_duration(cell) if name.endswith("_ms") else f"{cell:,}"
+    if isinstance(cell, (Mapping, list)):
+        return printable(json_line(cell).rstrip("\n")) if cell else "-"
+    return printable(str(plain_cell(cell)))
+
+
+def payload_cell(payload: Cell) -> str:
+    """Text as it is, everything else as JSON, digit by digit."""
+    return printable(plain_cell(payload) if isinstance(payload, (str, bytes)) else json_line(payload).rstrip("\n"))
+
+
+def show_duration(milliseconds: int) -> str:
+    """The two largest units: 12m3s, 2d4h; below a minute 3.4s."""
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1000:.1f}s"
+    for (unit, size), (next_unit, next_size) in pairwise(DURATION_UNITS):
+        if milliseconds >= size:
+            return f"{milliseconds // size}{unit}{milliseconds % size // next_size}{next_unit}"
+    raise AssertionError(milliseconds)
+
+
+def printable(text: str) -> str:
+    """Safe on a terminal: control characters as backslash escapes."""
+    return "".join(char if char.isprintable() else escaped(char) for char in text)
+
+
+def escaped(char: str) -> str:
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii")

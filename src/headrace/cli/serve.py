@@ -5,12 +5,12 @@ clients may connect, one sentence when the broker cannot start.
 """
 
 import os
-import sys
 from typing import Annotated
 
 import typer
 
 from headrace.cli.exit_codes import USAGE
+from headrace.cli.output import say
 
 # The next number after Redis's own 6379 that is easy to remember; both can run on one machine.
 DEFAULT_PORT = 7379
@@ -33,7 +33,3 @@ def serve(
         say(f"ready at {url} · pid {os.getpid()} · {broker.build_name()} build · in memory, gone when it stops")
 
     broker.serve(broker.Settings(host=host, port=port, unixsocket=unixsocket), ready)
-
-
-def say(text: str) -> None:
-    print(f"headrace: {text}", file=sys.stderr, flush=True)

@@ -68,7 +68,7 @@ def decode_payload(data: bytes, content_type: bytes | None, entry_id: str) -> An
     if content_type is None or content_type == JSON:
         try:
             return msgspec.json.decode(data)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise HeadraceError(f"the data of entry {entry_id} is not JSON: {error}") from error
     if content_type.startswith(b"text/"):
         return data.decode("utf-8", "surrogateescape")

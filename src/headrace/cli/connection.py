@@ -1,0 +1,34 @@
+"""From --url or HEADRACE_URL to a client that has reached its broker.
+
+The client repeats what is harmless to repeat until its timeout; a person at a terminal wants to know at once that
+nobody answers. So the first call is one that is not repeated.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from headrace.cli.usage import WrongUsage
+from headrace.errors import AccessDenied, ConfigError
+
+if TYPE_CHECKING:
+    from headrace.client.client import Client
+
+
+def open_client(url: str | None) -> "Client":
+    """A client whose broker answers. A ConfigError of the URL is wrong usage; Unreachable comes at once."""
+    from headrace.client.client import Client
+
+    if not url and not os.environ.get("HEADRACE_URL"):
+        raise WrongUsage("no URL: give --url, like --url redis://localhost:6379, or set HEADRACE_URL.")
+    try:
+        client = Client(url)
+    except ConfigError as error:
+        raise WrongUsage(str(error)) from error
+    try:
+        client.command("PING")
+    except AccessDenied:
+        pass  # A user may be allowed everything but PING. A wrong password shows again at the next call.
+    except BaseException:
+        client.close()
+        raise
+    return client
