@@ -1,0 +1,124 @@
+"""What a command costs does not grow with what it does not touch. Work is counted, never timed.
+
+The count is the lines of headrace that run, so a loop over too much shows at once. Lines can be counted in the plain
+build only, which is why this stands here.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import headrace
+from support.memory import ManualClock, MemoryBroker
+from support.wire import encode
+
+PACKAGE = str(Path(headrace.__file__).parent)
+
+
+def work_of(broker: MemoryBroker, command: str) -> int:
+    """How many lines run for a command, its reply included."""
+    lines = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            lines += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        broker.first.send(command)
+    finally:
+        sys.settrace(before)
+    assert broker.first.received()
+    return lines
+
+
+def filled(entries: int) -> MemoryBroker:
+    broker = MemoryBroker(ManualClock())
+    broker.first.send_bytes(b"".join(encode([b"XADD", b"s", b"%d-0" % ms, b"f", b"v"]) for ms in range(1, entries + 1)))
+    assert broker.first.replies()[-1] == b"%d-0" % entries
+    return broker
+
+
+def with_pending(idle: int, busy: int) -> MemoryBroker:
+    """Entries that have been pending for a while, and many that were just given."""
+    broker = filled(idle + busy)
+    broker("XGROUP CREATE s g 0")
+    broker(f"XREADGROUP GROUP g ann COUNT {idle} STREAMS s >")
+    broker.clock.advance(ms=1000)
+    for _ in range(busy // 100):
+        broker("XREADGROUP GROUP g bob COUNT 100 STREAMS s >")
+    return broker
+
+
+def test_a_range_of_ten_costs_the_same_in_a_long_stream() -> None:
+    short, long = filled(1000), filled(16_000)
+
+    for command in ("XRANGE s 500 + COUNT 10", "XREVRANGE s 500 - COUNT 10", "XREAD COUNT 10 STREAMS s 500"):
+        # Four more steps of each search for 16 times the length.
+        assert work_of(long, command) <= work_of(short, command) + 40, command
+
+
+def test_deleting_an_entry_costs_the_same_in_a_long_stream() -> None:
+    short, long = filled(1000), filled(16_000)
+
+    assert work_of(long, "XDEL s 500-0") <= work_of(short, "XDEL s 500-0") + 40
+
+
+def test_adding_costs_the_same_however_long_the_stream_is() -> None:
+    short, long = filled(1001), filled(16_001)
+
+    assert work_of(long, "XADD s * f v") == work_of(short, "XADD s * f v")
+
+
+def test_claiming_costs_what_is_found_and_not_what_is_pending() -> None:
+    few, many = with_pending(100, 1000), with_pending(100, 10_000)
+    command = "XREADGROUP GROUP g cat COUNT 100 CLAIM 1000 STREAMS s >"
+
+    assert work_of(many, command) <= work_of(few, command) + 40
+
+
+def test_looking_for_idle_entries_in_vain_costs_nothing_per_pending_entry() -> None:
+    few, many = with_pending(100, 1000), with_pending(100, 10_000)
+    command = "XREADGROUP GROUP g cat CLAIM 5000 STREAMS s >"
+
+    assert work_of(many, command) <= work_of(few, command) + 40
+
+
+def test_reading_new_entries_costs_nothing_per_pending_entry() -> None:
+    few, many = with_pending(100, 1000), with_pending(100, 10_000)
+    for broker in (few, many):
+        broker("XADD s * f v")
+    command = "XREADGROUP GROUP g cat COUNT 1 STREAMS s >"
+
+    assert work_of(many, command) <= work_of(few, command) + 40
+
+
+def test_acknowledging_costs_nothing_per_pending_entry() -> None:
+    few, many = with_pending(100, 1000), with_pending(100, 10_000)
+
+    assert work_of(many, "XACK s g 50-0 70-0") == work_of(few, "XACK s g 50-0 70-0")
+
+
+def test_adding_costs_nothing_for_clients_that_wait_elsewhere() -> None:
+    alone, crowded = filled(10), filled(10)
+    for number in range(2000):
+        crowded.client().send(f"XREAD BLOCK 0 STREAMS other{number} $")
+    alone.client().send("XREAD BLOCK 0 STREAMS other $")
+
+    assert work_of(crowded, "XADD s * f v") == work_of(alone, "XADD s * f v")
+
+
+def test_adding_without_trimming_anything_looks_at_few_nodes() -> None:
+    short, long = filled(1000), filled(16_000)
+    short("XADD s MAXLEN ~ 1000 100000-0 f v")
+    long("XADD s MAXLEN ~ 16000 100000-0 f v")
+
+    assert work_of(long, "XADD s MAXLEN ~ 16000 * f v") <= work_of(short, "XADD s MAXLEN ~ 1000 * f v") + 40
