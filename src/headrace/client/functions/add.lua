@@ -13,11 +13,9 @@ local stream, ids, ages = KEYS[1], KEYS[2], KEYS[3]
 local id, window_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local time = redis.call('TIME')
-local microseconds = tonumber(time[2])
-local now_ms = tonumber(time[1]) * 1000 + math.floor(microseconds / 1000)
--- Ids of the same millisecond keep their order. Lua itself would write 14 digits only.
-local score = ('%.0f.%03d'):format(now_ms, microseconds % 1000)
-local too_old = ('%.0f'):format(now_ms - window_ms)
+-- With microseconds, so that ids of the same millisecond keep their order. Lua itself would write 14 digits only.
+local now_ms = tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+local now_text, too_old_text = ('%.3f'):format(now_ms), ('%.3f'):format(now_ms - window_ms)
 
 if redis.call('EXISTS', stream) == 0 then
   redis.call('UNLINK', ids, ages)
@@ -40,11 +38,11 @@ if type(added) == 'table' then
   return added
 end
 redis.call('HSET', ids, id, added)
-redis.call('ZADD', ages, score, id)
+redis.call('ZADD', ages, now_text, id)
 -- A stream nobody publishes to does not keep its ids for ever.
-redis.call('PEXPIRE', ids, window_ms)
-redis.call('PEXPIRE', ages, window_ms)
-forget(redis.call('ZRANGEBYSCORE', ages, '-inf', too_old, 'LIMIT', 0, DROP_AT_ONCE))
+redis.call('PEXPIRE', ids, ARGV[2])
+redis.call('PEXPIRE', ages, ARGV[2])
+forget(redis.call('ZRANGEBYSCORE', ages, '-inf', too_old_text, 'LIMIT', 0, DROP_AT_ONCE))
 local surplus = math.min(redis.call('ZCARD', ages) - most, DROP_AT_ONCE)
 if surplus > 0 then
   forget(redis.call('ZRANGE', ages, 0, surplus - 1))

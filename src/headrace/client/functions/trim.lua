@@ -44,6 +44,14 @@ local function next_of(id)
   return first ~= HIGHEST and plus_one(first) .. '-0' or nil
 end
 
+local function read_pairs(row)
+  local named = {}
+  for i = 1, #row, 2 do
+    named[row[i]] = row[i + 1]
+  end
+  return named
+end
+
 local key, strategy = KEYS[1], ARGV[1]:upper()
 local is_dry_run = #ARGV == 3 and ARGV[3]:upper() == 'DRYRUN'
 
@@ -78,6 +86,7 @@ local length = redis.pcall('XLEN', key)
 if type(length) == 'table' then
   return length
 end
+local exists = redis.call('EXISTS', key) == 1
 local wanted, surplus
 if #ARGV ~= 2 and not is_dry_run then
   return redis.error_reply('ERR syntax error')
@@ -92,10 +101,13 @@ elseif strategy == 'MAXLEN' then
     return redis.error_reply('ERR value is not an integer or out of range')
   end
   surplus = math.max(0, length - most)
-  if length == 0 then
+  if not exists then
     wanted = '0-0'
   elseif most == 0 then
-    wanted = next_of(nth('XREVRANGE', '+', '-', 1)) or HIGHEST .. '-' .. HIGHEST
+    local info = read_pairs(redis.call('XINFO', 'STREAM', key))
+    wanted = next_of(info['last-generated-id']) or HIGHEST .. '-' .. HIGHEST
+  elseif length == 0 then
+    wanted = '0-0'
   elseif most < surplus then
     wanted = nth('XREVRANGE', '+', '-', most)
   else
@@ -104,8 +116,8 @@ elseif strategy == 'MAXLEN' then
 else
   return redis.error_reply('ERR syntax error')
 end
-if length == 0 then
-  return {0, wanted, ''}
+if not exists then
+  return {0, '0-0', ''}
 end
 
 -- What the groups need.
@@ -123,20 +135,21 @@ local function lowest_pending(group)
   return row and row[1]
 end
 
-local cut, holder = wanted, ''
+local least, slowest
 for _, row in ipairs(redis.call('XINFO', 'GROUPS', key)) do
-  local group = {}
-  for i = 1, #row, 2 do
-    group[row[i]] = row[i + 1]
-  end
+  local group = read_pairs(row)
   local needed = next_of(group['last-delivered-id'])
   local pending = group.pending > 0 and lowest_pending(group.name)
   if pending and (not needed or order_of(pending) < order_of(needed)) then
     needed = pending
   end
-  if needed and order_of(needed) < order_of(cut) and first_in(needed, '(' .. cut) then
-    cut, holder = needed, group.name
+  if needed and (not least or order_of(needed) < order_of(least)) then
+    least, slowest = needed, group.name
   end
+end
+local cut, holder = wanted, ''
+if least and order_of(least) < order_of(wanted) then
+  cut, holder = least, first_in(least, '(' .. wanted) and slowest or ''
 end
 
 local removed
