@@ -48,8 +48,8 @@ def info(stream: Stream, group: Group, url: Url = None) -> None:
             for who in handle.consumers()
         ]
     show_facts(
-        {**facts, "consumers": consumers},
-        more="consumers",
+        {**facts, "by_consumer": consumers},
+        more="by_consumer",
         columns=CONSUMER_COLUMNS,
     )
 

@@ -42,6 +42,6 @@ def pending(
         "pending": total.total,
         "lowest_id": total.lowest_id,
         "highest_id": total.highest_id,
-        "consumers": [{"consumer": name, "pending": count} for name, count in total.by_consumer.items()],
+        "by_consumer": [{"consumer": name, "pending": count} for name, count in total.by_consumer.items()],
     }
-    show_facts(facts, more="consumers", columns=("consumer", "pending"))
+    show_facts(facts, more="by_consumer", columns=("consumer", "pending"))

@@ -31,7 +31,7 @@ class Progress(Protocol):
 def publish(
     stream: Stream,
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM]", show_default=False, help="NAME=TEXT or NAME:=JSON; or -.")
+        list[str] | None, typer.Argument(metavar="ITEM", show_default=False, help="NAME=TEXT or NAME:=JSON; or -.")
     ] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="TEXT", help="The whole message as JSON.")] = None,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Key of order.")] = None,

@@ -22,7 +22,7 @@ app = typer.Typer(help="Streams: list, look at, trim.", no_args_is_help=True)
 
 @app.command("ls")
 def list_streams(
-    pattern: Annotated[str, typer.Argument(metavar="[PATTERN]", show_default=False, help="As in: 'orders*'.")] = "*",
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", show_default=False, help="As in: 'orders*'.")] = "*",
     url: Url = None,
 ) -> None:
     """List the streams, or those whose names match.
@@ -54,9 +54,9 @@ def info(stream: Stream, url: Url = None) -> None:
         "last_generated_id": found.last_id,
         "entries_added": found.entries_added,
         "max_deleted_id": found.max_deleted_id,
-        "groups": groups,
+        "by_group": groups,
     }
-    show_facts(facts, more="groups", columns=GROUP_COLUMNS[1:])
+    show_facts(facts, more="by_group", columns=GROUP_COLUMNS[1:])
 
 
 @app.command()

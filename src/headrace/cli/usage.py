@@ -73,5 +73,5 @@ Stream = Annotated[str, typer.Argument(metavar="STREAM", parser=stream_name, hel
 Group = Annotated[str, typer.Argument(metavar="GROUP", parser=group_name, help="Name of the group.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 EntryIds = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]", parser=entry_id, help="Entry IDs.", show_default=False)
+    list[str] | None, typer.Argument(metavar="ID", parser=entry_id, help="Entry IDs.", show_default=False)
 ]
