@@ -87,7 +87,7 @@ def shown(commands: list[Command]) -> str:
     return "\n".join(str(b" ".join(word or b'""' for word in command))[2:-1] for command in commands)
 
 
-@settings(max_examples=800)
+@settings(max_examples=500)
 @given(session=SESSIONS)
 def test_replies_are_those_of_the_real_server(rival: Rival, session: Session) -> None:
     compare(rival, session)

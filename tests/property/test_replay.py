@@ -60,6 +60,8 @@ OTHERS: list[Command] = [
     [b"PEXPIRE", b"l", b"5000"],
     [b"PERSIST", b"s"],
     [b"XADD", b"s", b"*", b"f", b"v"],
+    *[(b"HR.ADD s ID %d WINDOW 3000 MAX 2 FIELDS 2 f v" % number).split() for number in range(3)],
+    [b"HR.TRIM", b"s", b"MAXLEN", b"2"],
     [b"MULTI"],
     [b"EXEC"],
     [b"EXEC"],
