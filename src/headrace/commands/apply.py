@@ -11,6 +11,7 @@ from headrace.engine.group import RELEASED_MS, Group
 from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import id_of
 from headrace.engine.keyspace import Keyspace
+from headrace.engine.publish_ids import PublishIds
 from headrace.engine.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.journal import record as kinds
@@ -136,6 +137,15 @@ def get_idempotence(state: State, db: Keyspace, record: Record) -> Idempotence:
     return stream.idempotence
 
 
+def note_publish_id(state: State, db: Keyspace, record: Record) -> None:
+    stream = get_stream(state, db, record[2])
+    known = stream.publish_ids
+    if known is None:
+        known = PublishIds()
+        stream.publish_ids = known
+    known.add(record[3], id_of(record[4]), int(record[5]), int(record[6]))
+
+
 def put(state: State, db: Keyspace, record: Record) -> None:
     db.put(record[2], load_value(record[3], state.settings.limits), int(record[4]))
 
@@ -228,6 +238,7 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.ACK: ack,
     kinds.IDEMPOTENCE: configure_idempotence,
     kinds.SEEN_BEFORE: note_seen,
+    kinds.PUBLISH_ID: note_publish_id,
     kinds.PUT: put,
     kinds.PUSH: push,
     kinds.POP: pop,

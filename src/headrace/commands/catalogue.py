@@ -19,6 +19,7 @@ TITLES: Final = {
     "string": "Strings",
     "list": "Lists",
     "set": "Sets",
+    "headrace": "Steps of headrace",
     "transactions": "Transactions",
     "connection": "Connections",
     "server": "Server",
@@ -214,7 +215,10 @@ def index_of(order: list[str], groups: dict[str, list[Command]]) -> str:
     lines = ["# Commands", "", "Generated from the declarations in `src/headrace/commands/`.", ""]
     for group in order:
         lines += [f"## {title_of(group)}", "", "| command | |", "|---|---|"]
-        lines += [f"| [{made.name.upper()}]({group}.md#{made.name}) | {made.summary} |" for made in groups[group]]
+        lines += [
+            f"| [{made.name.upper()}]({group}.md#{made.name.replace('.', '')}) | {made.summary} |"
+            for made in groups[group]
+        ]
         lines.append("")
     lines += ["Settings that CONFIG GET and CONFIG SET know are on [their own page](settings.md).", ""]
     return "\n".join(lines)
@@ -242,7 +246,8 @@ def describe_on_page(made: Command, heading: str) -> list[str]:
         for paragraph in made.notes.split("\n\n"):
             lines += [" ".join(line.strip() for line in paragraph.splitlines()), ""]
     flags = ", ".join(made.flags) or "none"
-    lines += [f"As in Redis since {made.since}. {made.complexity.rstrip('.')}. Flags: {flags}.", ""]
+    origin = "Since headrace" if made.group == "headrace" else "As in Redis since"
+    lines += [f"{origin} {made.since}. {made.complexity.rstrip('.')}. Flags: {flags}.", ""]
     return lines
 
 

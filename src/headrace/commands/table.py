@@ -14,6 +14,7 @@ from headrace.commands import (
     pending,
     server,
     sets,
+    settle,
     stream_info,
     streams,
     strings,
@@ -21,6 +22,6 @@ from headrace.commands import (
 )
 
 MODULES: Final = (
-    clients, connection, expiry, groups, info, introspection, keys, lists, pending, server, sets, stream_info, streams,
-    strings, transactions,
+    clients, connection, expiry, groups, info, introspection, keys, lists, pending, server, sets, settle, stream_info,
+    streams, strings, transactions,
 )  # fmt: skip

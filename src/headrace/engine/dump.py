@@ -10,6 +10,7 @@ length in decimal, a colon, and that many bytes; numbers are fields in decimal. 
              nodes: how many, entries and bytes that still fit into the last one;
                  each: lowest ID, sizes of its entries, the entries joined
              idempotence: 0, or 1, duration, size, added, duplicates, producers: name, records: message, entry ID
+             publish ids: how many, each: id, entry ID, time; oldest first
              groups: name, last ID, entries read, whether entries may repeat,
                  consumers: name, last seen, last active
                  deliveries by time: the consumer's place (-1: released), time, count, pending IDs
@@ -30,6 +31,7 @@ from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.keyspace import Stored
 from headrace.engine.node import Node
+from headrace.engine.publish_ids import ID_BITS, ID_MASK, PublishIds
 from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
 
 MAGIC: Final = b"HRD1"
@@ -110,6 +112,7 @@ def put_stream(parts: list[bytes], stream: Stream) -> None:
     for node in nodes:
         put_fields(parts, [name_of(node.first), sizes_of(node), node.joined()])
     put_idempotence(parts, stream.idempotence)
+    put_publish_ids(parts, stream.publish_ids)
     put_numbers(parts, [len(stream.groups)])
     for name, group in stream.groups.items():
         put_group(parts, name, group)
@@ -132,6 +135,15 @@ def put_idempotence(parts: list[bytes], known: Idempotence | None) -> None:
         put_fields(parts, [producer, b"%d" % len(records)])
         for message, entry_id in records.items():
             put_fields(parts, [message, name_of(entry_id)])
+
+
+def put_publish_ids(parts: list[bytes], known: PublishIds | None) -> None:
+    if known is None:
+        put_numbers(parts, [0])
+        return
+    put_numbers(parts, [len(known.records)])
+    for publish_id, record in known.records.items():
+        put_fields(parts, [publish_id, name_of(record & ID_MASK), b"%d" % (record >> ID_BITS)])
 
 
 def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
@@ -229,6 +241,7 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
         node.pack()
     stream.refresh_first_id()
     stream.idempotence = load_idempotence(reader)
+    stream.publish_ids = load_publish_ids(reader)
     for _ in range(reader.number()):
         name = reader.text()
         if name in stream.groups:
@@ -316,6 +329,20 @@ def load_idempotence(reader: Reader) -> Idempotence | None:
             message = reader.text()
             records[message] = reader.entry_id()
         known.producers[producer] = records
+    return known
+
+
+def load_publish_ids(reader: Reader) -> PublishIds | None:
+    count = reader.number()
+    if count == 0:
+        return None
+    known = PublishIds()
+    for _ in range(count):
+        publish_id = reader.text()
+        if publish_id in known.records:
+            raise ValueError("two records of one publish id")
+        entry_id = reader.entry_id()
+        known.add(publish_id, entry_id, reader.number(), 0)
     return known
 
 

@@ -32,6 +32,7 @@ GROUP_OBJECT: Final = 900
 CONSUMER_OBJECT: Final = 800
 DELIVERY_OBJECT: Final = 150
 ENTRY_NAME: Final = BYTES_OBJECT + 15
+PUBLISH_ID: Final = 300  # A short id, its place in two orders, a number of 176 bits.
 
 
 def encoding_name(value: Stored) -> str:
@@ -87,6 +88,8 @@ def estimate_stream(stream: Stream) -> int:
         total += estimate_group(group)
     if stream.idempotence is not None:
         total += stream.idempotence.count_records() * (DICT_SLOT + 2 * BYTES_OBJECT)
+    if stream.publish_ids is not None:
+        total += len(stream.publish_ids.records) * PUBLISH_ID
     return total
 
 

@@ -5,7 +5,7 @@ reply, so reading a range joins slices and encodes nothing. Callers make the ID 
 `append` both.
 
 What survives the entries themselves: the highest ID ever given, how many were ever added, the highest deleted ID, the
-groups, and the idempotence records. A stream without entries goes on existing.
+groups, the idempotence records and the publish ids. A stream without entries goes on existing.
 """
 
 from typing import Final
@@ -13,7 +13,8 @@ from typing import Final
 from headrace.engine.group import Group
 from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import MAX_PART, id_of, name_of
-from headrace.engine.node import Node
+from headrace.engine.node import Node, name_in
+from headrace.engine.publish_ids import PublishIds
 
 UNKNOWN: Final = -1  # Entries read, when that cannot be told.
 UNPACKED_NODES: Final = 8  # So many sealed nodes behind the tail stay uncompressed: readers are usually there.
@@ -21,6 +22,7 @@ MAX_NODE_ENTRIES: Final = 10_000  # When the setting says "no limit".
 MAX_NODE_BYTES: Final = 1 << 20
 READY_DIGITS: Final = 2048  # Sequences below this have their text ready.
 DIGITS: Final[list[bytes]] = [b"%d" % n for n in range(READY_DIGITS)]
+LEAPS: Final = 1000  # Gaps between entries passed over in search of what a group needs.
 OPEN_NODES: Final = 16  # Nodes opened by deletion are sealed again when there are more.
 
 
@@ -37,7 +39,7 @@ class NodeLimits:
 class Stream:
     __slots__ = (
         "limits", "nodes", "opened", "room", "room_bytes", "spared_room", "prefix_ms", "prefix", "length", "last_ms",
-        "last_seq", "entries_added", "max_deleted", "first_id", "groups", "idempotence",
+        "last_seq", "entries_added", "max_deleted", "first_id", "groups", "idempotence", "publish_ids",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits) -> None:
@@ -57,6 +59,7 @@ class Stream:
         self.first_id = 0  # 0 when there are no entries.
         self.groups: dict[bytes, Group] = {}
         self.idempotence: Idempotence | None = None
+        self.publish_ids: PublishIds | None = None
 
     @property
     def last_id(self) -> int:
@@ -341,6 +344,13 @@ class Stream:
         self.refresh_first_id()
         return before - self.length
 
+    def count_below(self, entry_id: int) -> int:
+        """How many entries have a lower ID: what trim_below would remove."""
+        position = self.node_index(entry_id)
+        if position < 0:
+            return 0
+        return sum([node.count for node in self.nodes[:position]]) + self.nodes[position].find(entry_id)
+
     def first_kept(self, max_length: int) -> int:
         """The ID from which the newest max_length entries begin; the next unused ID when that is 0."""
         if max_length == 0:
@@ -432,6 +442,31 @@ class Stream:
             if group.ack(names):
                 found = True
         return found
+
+    def slowest_group(self) -> tuple[int, bytes]:
+        """The group that needs the oldest entries: where they begin, and its name. There must be a group."""
+        return min([(self.first_needed(group), name) for name, group in self.groups.items()])
+
+    def first_needed(self, group: Group) -> int:
+        """Where what a group needs begins: its lowest pending entry, or the first ID it has not been given.
+
+        Pending IDs whose entries are gone need nothing; after LEAPS gaps between entries the next one counts anyway.
+        """
+        following = group.last_id + 1
+        start = 0
+        for _ in range(LEAPS):
+            names = group.pending_between(start, following - 1, 1, None)
+            if not names:
+                return following
+            start = id_of(names[0])
+            found, pieces = self.read_range(start, following - 1, 1)
+            if not found:
+                return following
+            entry_id = id_of(name_in(pieces[0]))
+            if entry_id == start:
+                break
+            start = entry_id
+        return start
 
     def is_wanted(self, entry_id: int) -> bool:
         """Whether some group has not been given the entry yet, or has it pending. Rules the ACKED policy."""

@@ -28,6 +28,7 @@ ASSIGN = b"assign"  # key, group, consumer, time, deliveries, IDs
 RELEASE = b"release"  # key, group, deliveries, IDs
 ACK = b"ack"  # key, group, IDs
 SEEN_BEFORE = b"idmp"  # key, producer, message, entry ID
+PUBLISH_ID = b"publish-id"  # key, publish id, entry ID, time, how many of the oldest go
 IDEMPOTENCE = b"idmp-config"  # key, duration, size
 PUT = b"put"  # key, dumped value, expiry: any value as a whole
 REMOVE = b"remove"  # key

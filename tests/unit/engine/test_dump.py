@@ -31,6 +31,7 @@ def stream(broker: MemoryBroker, clock: ManualClock) -> Stream:
         broker("XADD", "orders", f"{number}-{number % 3}", "item", b"\r\n" * number, "empty", "")
     broker("XADD orders IDMP ann m1 * item tea")
     broker("XADD orders IDMP ann m1 * item tea")
+    broker("HR.ADD orders ID once WINDOW 60000 MAX 10 FIELDS 2 item tea")
     broker("XDEL orders 2-2 17-2 40-1")
     broker("XTRIM orders MINID 4")
     broker("XGROUP CREATE orders billing 0")
@@ -125,7 +126,7 @@ ENTRY = b"*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 
 
 def one_entry(entry: bytes, first: bytes = b"1-0") -> bytes:
-    return fields(*EMPTY_STREAM, b"1", b"99", b"999", first, b"%d" % len(entry), entry, b"0", b"0")
+    return fields(*EMPTY_STREAM, b"1", b"99", b"999", first, b"%d" % len(entry), entry, b"0", b"0", b"0")
 
 
 def test_the_example_with_one_entry_is_accepted() -> None:
@@ -171,7 +172,8 @@ def test_an_entry_that_would_forge_replies_is_refused(entry: bytes) -> None:
         fields(*EMPTY_STREAM, b"0", b"0", b"0", b"2", b"0"),
         one_entry(ENTRY, first=b"2-0"),
         fields(b"stream", b"0-5", b"1", b"0-0") + one_entry(ENTRY)[len(fields(*EMPTY_STREAM)) :],
-        fields(*EMPTY_STREAM, *b"0 0 0 0 1 g 0-0 0 0 0 1 0 1 1 1-0".split()),
+        fields(*EMPTY_STREAM, *b"0 0 0 0 2 a 1-0 5 a 2-0 6 0".split()),
+        fields(*EMPTY_STREAM, *b"0 0 0 0 0 1 g 0-0 0 0 0 1 0 1 1 1-0".split()),
     ],
 )  # fmt: skip
 def test_what_the_layout_does_not_say_is_refused(body: bytes) -> None:
