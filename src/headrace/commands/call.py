@@ -19,7 +19,7 @@ class State:
     """Everything that clients share."""
 
     __slots__ = (
-        "settings", "databases", "clients", "waiters", "watched", "records", "journaling", "changes", "wakes",
+        "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes", "wakes",
         "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes", "errors",
         "error_replies", "connections_received", "expired_keys", "expired_actively", "commands_processed", "port",
         "build",
@@ -30,6 +30,7 @@ class State:
         self.databases = [Keyspace(number) for number in range(DATABASES)]
         self.clients: dict[int, Call] = {}
         self.waiters = Waiters()
+        self.waiting_keys = self.waiters.by_key  # Asked after every command whether anybody waits at all.
         self.watched: dict[tuple[int, bytes], list[Call]] = {}
         self.records: list[bytes] = []  # Effects since the journal last took them.
         self.journaling = False

@@ -47,16 +47,17 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
             state.records.append(record)
         if state.watched:
             touch_keys(ctx, command, argv)
-    if ctx.db.dropped:
-        note_expired(state)
-    if ctx.blocked_on is not None:
-        block(ctx)
-    elif outcome.reply:
-        ctx.out.append(outcome.reply)
-        if len(outcome.reply) > LARGE_REPLY_BYTES:
+    reply = outcome.reply
+    if reply:
+        ctx.out.append(reply)
+        if command.may_be_large and len(reply) > LARGE_REPLY_BYTES:
             ctx.is_draining = True
             ctx.is_halted = True
-    if outcome.wake is not None and state.waiters.by_key:
+    elif ctx.blocked_on is not None:
+        block(ctx)
+    if ctx.db.dropped:
+        note_expired(state)
+    if state.waiting_keys and outcome.wake is not None:
         state.wakes.append((ctx.db.number, outcome.wake))
     if state.wakes:
         serve_waiters(state, ctx.now_ms)

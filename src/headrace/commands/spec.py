@@ -153,7 +153,7 @@ class Command:
     __slots__ = (
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
-        "is_write", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword", "keyword_start",
+        "is_write", "may_be_large", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword", "keyword_start",
         "key_places",
     )  # fmt: skip
 
@@ -188,6 +188,7 @@ class Command:
         self.failed = 0
         self.rejected = 0
         self.is_write = "write" in self.flags
+        self.may_be_large = not self.is_write or "blocking" in self.flags  # What only writes answers with little.
         self.may_queue = "no_multi" not in self.flags
         self.first_key = 0  # Place of the first key; 0 when there is none or it has no fixed place.
         self.last_key = 0  # -1: all words to the end.

@@ -19,7 +19,8 @@ from headrace.engine.ids import (
     parse_range_start,
     parse_strict_id,
 )
-from headrace.engine.stream import Stream
+from headrace.engine.keyspace import WRONG_TYPE
+from headrace.engine.stream import DIGITS, READY_DIGITS, Stream
 from headrace.errors import CommandError
 from headrace.journal.record import (
     DELETE,
@@ -102,21 +103,28 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
     """The reply is the new entry's ID. IDs only ever grow, also after deletions."""
     if argv[2] != b"*" or len(argv) & 1 == 0:
         return add_with_options(ctx, argv, parse_add(ctx, argv))
-    name = argv[1]
-    stream = ctx.find_stream(name)
-    if stream is None:
-        stream = ctx.new_stream(name)
+    # The common form, with its small steps written out: calls cost 300 ns here in plain Python (bench/broker.py).
+    key = argv[1]
+    db = ctx.db
+    stream = db.values.get(key) if not db.expires_ms else ctx.find(key)
+    if not isinstance(stream, Stream):
+        if stream is not None:
+            raise CommandError(WRONG_TYPE)
+        stream = ctx.new_stream(key)
     ms = ctx.now_ms
     seq = 0
     if ms <= stream.last_ms:
         ms, seq = stream.next_id(ms)
         if ms == 0:
             raise CommandError(EXHAUSTED)
-    entry_name = stream.name_next(ms, seq)
-    reply = b"%b%b\r\n" % (BULK_HEADERS[len(entry_name)], entry_name)
+    if ms == stream.prefix_ms and seq < READY_DIGITS:
+        name = stream.prefix + DIGITS[seq]
+    else:
+        name = stream.name_next(ms, seq)
+    reply = b"%b%b\r\n" % (BULK_HEADERS[len(name)], name)
     entry = encode_entry(reply, argv, 3)
-    stream.append(ms, seq, entry_name, entry)
-    return Outcome(reply, encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED, name)
+    stream.append(ms, seq, name, entry)
+    return Outcome(reply, encode_append(db.number, key, entry) if ctx.journaling else CHANGED, key)
 
 
 def append(ctx: Call, name: bytes, stream: Stream, ms: int, seq: int, argv: list[bytes], fields_at: int) -> Outcome:

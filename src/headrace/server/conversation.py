@@ -5,6 +5,7 @@ them all: one client's command may give another one its reply, so whoever owns t
 and then takes from everyone named in `speaking`.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import headrace.commands.table  # noqa: F401  # Importing it declares every command.
@@ -20,12 +21,13 @@ COMMANDS_PER_TURN: Final = 1024  # A longer pipeline is run in parts, so that re
 
 
 class Conversation:
-    __slots__ = ("call", "parser", "has_more")
+    __slots__ = ("call", "parser", "commands", "has_more")
 
     def __init__(self, call: Call) -> None:
         self.call = call
         self.parser = Parser()
         self.parser.max_bulk_bytes = call.state.settings.max_bulk_bytes
+        self.commands: Iterator[list[bytes]] = iter([])  # Parsed, not run yet: a command before them waits.
         self.has_more = False  # Stopped so that replies can be sent first; `run` goes on.
 
     def feed(self, data: bytes, now_ms: int) -> None:
@@ -53,22 +55,28 @@ class Conversation:
             call.is_halted = call.is_blocked or call.is_closing
         call.now_ms = now_ms
         call.active_ms = now_ms
-        parser = self.parser
         try:
             if call.postponed is not None:
                 argv = call.postponed
                 call.postponed = None
                 execute(call, argv)
-            for _ in range(COMMANDS_PER_TURN):
-                if call.is_halted:
-                    self.has_more = call.is_draining
-                    return
-                following = parser.next()
-                if following is None:
-                    return
-                if following:
-                    execute(call, following)
-            self.has_more = True
+            run_count = 0
+            while not call.is_halted:
+                for argv in self.commands:
+                    if argv:
+                        execute(call, argv)
+                        if call.is_halted:
+                            break
+                else:
+                    if run_count >= COMMANDS_PER_TURN:
+                        self.has_more = True
+                        return
+                    batch = self.parser.next_batch(COMMANDS_PER_TURN)
+                    if not batch:
+                        return
+                    run_count += len(batch)
+                    self.commands = iter(batch)
+            self.has_more = call.is_draining
         except ProtocolError as error:
             self.refuse(str(error))
 
