@@ -1,5 +1,6 @@
 """URL -> an open transport, for both flavours."""
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -14,12 +15,12 @@ def open_transport(url: str, timeout_s: float, protocol: int | None) -> Transpor
     if target.kind == "embedded":
         transport: Transport = embedded(target).Transport(target.shown)
         return transport
-    if target.kind == "valkey":
-        from headrace.client.valkey_process import start_valkey
-
-        target = start_valkey(target, protocol)
     from headrace.client.redis_transport import RedisTransport
 
+    if target.kind == "valkey":
+        from headrace.client.valkey_process import release_valkey, start_valkey
+
+        return RedisTransport(start_valkey(target, protocol), timeout_s, partial(release_valkey, target))
     return RedisTransport(target, timeout_s)
 
 
@@ -28,12 +29,12 @@ def open_async_transport(url: str, timeout_s: float, protocol: int | None) -> As
     if target.kind == "embedded":
         transport: AsyncTransport = embedded(target).AsyncTransport(target.shown)
         return transport
-    if target.kind == "valkey":
-        from headrace.client.valkey_process import start_valkey
-
-        target = start_valkey(target, protocol)
     from headrace.client.redis_transport import AsyncRedisTransport
 
+    if target.kind == "valkey":
+        from headrace.client.valkey_process import release_valkey, start_valkey
+
+        return AsyncRedisTransport(start_valkey(target, protocol), timeout_s, partial(release_valkey, target))
     return AsyncRedisTransport(target, timeout_s)
 
 

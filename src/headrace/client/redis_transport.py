@@ -6,7 +6,7 @@ requests that are harmless to repeat are repeated, by `flows.py`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import redis
@@ -19,12 +19,10 @@ from headrace.client.requests import Request
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
-    CommandError,
     ConnectionLost,
     HeadraceError,
-    NotFound,
     Unreachable,
-    WrongType,
+    refusal,
 )
 
 CONNECT_S: Final = 5.0  # A server that does not accept in this time counts as unreachable.
@@ -98,11 +96,12 @@ def connect(target: Target, timeout_s: float, *, is_async: bool) -> Any:
 
 
 class RedisTransport:
-    def __init__(self, target: Target, timeout_s: float) -> None:
+    def __init__(self, target: Target, timeout_s: float, on_close: Callable[[], None] | None = None) -> None:
         self.url = target.shown
         self.target = target
         self.client = connect(target, timeout_s, is_async=False)
         forget_callbacks(self.client)
+        self.on_close = on_close  # Called once.
 
     def call(self, request: Request[Any], timeout_s: float) -> Any:
         try:
@@ -126,14 +125,18 @@ class RedisTransport:
 
     def close(self) -> None:
         self.client.close()
+        on_close, self.on_close = self.on_close, None
+        if on_close is not None:
+            on_close()
 
 
 class AsyncRedisTransport:
-    def __init__(self, target: Target, timeout_s: float) -> None:
+    def __init__(self, target: Target, timeout_s: float, on_close: Callable[[], None] | None = None) -> None:
         self.url = target.shown
         self.target = target
         self.client = connect(target, timeout_s, is_async=True)
         forget_callbacks(self.client)
+        self.on_close = on_close  # Called once.
 
     async def call(self, request: Request[Any], timeout_s: float) -> Any:
         try:
@@ -155,6 +158,9 @@ class AsyncRedisTransport:
 
     async def close(self) -> None:
         await self.client.aclose()
+        on_close, self.on_close = self.on_close, None
+        if on_close is not None:
+            await asyncio.to_thread(on_close)
 
 
 def make_pipeline(client: Any, target: Target) -> Any:
@@ -182,7 +188,7 @@ def translate(error: Exception, target: Target) -> HeadraceError:
     if isinstance(error, redis.exceptions.AuthenticationError):
         return AccessDenied(f"{where} refuses the user or password. Check the URL; redis://user:password@host:port.")
     if isinstance(error, redis.exceptions.ResponseError):
-        return translate_refusal(CUT_PREFIXES.get(type(error), "") + str(error), where)
+        return refusal(CUT_PREFIXES.get(type(error), "") + str(error), where)
     if isinstance(error, (redis.exceptions.TimeoutError, TimeoutError)):
         if "connecting" in str(error).lower():
             return unreachable(where, "no answer in time")
@@ -213,17 +219,3 @@ def unreachable(where: str, reason: str) -> Unreachable:
     return Unreachable(
         f'Cannot reach {where} ({reason}). Start a broker with "headrace serve --memory", or check the URL.'
     )
-
-
-def translate_refusal(text: str, where: str) -> HeadraceError:
-    """An error reply. redis-py cuts the ERR off; it comes back here."""
-    prefix = text.split(" ", 1)[0]
-    if prefix in ("NOAUTH", "WRONGPASS", "NOPERM") or "without any password configured" in text:
-        return AccessDenied(f"{where} refuses: {text}")
-    if prefix == "WRONGTYPE":
-        return WrongType(text)
-    if prefix == "NOGROUP" or text == "no such key" or "requires the key to exist" in text:
-        return NotFound(text)
-    if not (prefix.isupper() and prefix.isalpha()):
-        text = "ERR " + text
-    return CommandError(text)
