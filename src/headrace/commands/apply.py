@@ -187,6 +187,23 @@ def remove_members(state: State, db: Keyspace, record: Record) -> None:
         db.delete(record[2])
 
 
+def set_fields(state: State, db: Keyspace, record: Record) -> None:
+    fields = db.values.get(record[2])
+    if fields is None:
+        fields = {}
+        db.put(record[2], fields)
+    for index in range(3, len(record), 2):
+        fields[record[index]] = record[index + 1]
+
+
+def remove_fields(state: State, db: Keyspace, record: Record) -> None:
+    fields = db.values[record[2]]
+    for field in record[3:]:
+        del fields[field]
+    if not fields:
+        db.delete(record[2])
+
+
 def remove(state: State, db: Keyspace, record: Record) -> None:
     db.delete(record[2])
 
@@ -244,6 +261,8 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.POP: pop,
     kinds.SET_ADD: add_members,
     kinds.SET_REMOVE: remove_members,
+    kinds.HASH_SET: set_fields,
+    kinds.HASH_REMOVE: remove_fields,
     kinds.REMOVE: remove,
     kinds.RENAME: rename,
     kinds.EXPIRE: expire,

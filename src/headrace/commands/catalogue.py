@@ -10,14 +10,15 @@ from headrace.commands.spec import Argument, Command, KeyPlace, all_commands, fi
 from headrace.wire.values import Pairs, Status, Unordered, Value
 
 CATEGORY_OF_GROUP: Final = {
-    "generic": "keyspace", "string": "string", "list": "list", "set": "set", "stream": "stream",
-    "connection": "connection", "transactions": "transaction",
+    "generic": "keyspace", "string": "string", "list": "list", "hash": "hash", "set": "set",
+    "stream": "stream", "connection": "connection", "transactions": "transaction",
 }  # fmt: skip
 TITLES: Final = {
     "stream": "Streams and consumer groups",
     "generic": "Keys",
     "string": "Strings",
     "list": "Lists",
+    "hash": "Hashes",
     "set": "Sets",
     "headrace": "Steps of headrace",
     "transactions": "Transactions",

@@ -7,6 +7,7 @@ from headrace.commands import (
     connection,
     expiry,
     groups,
+    hashes,
     info,
     introspection,
     keys,
@@ -22,6 +23,6 @@ from headrace.commands import (
 )
 
 MODULES: Final = (
-    clients, connection, expiry, groups, info, introspection, keys, lists, pending, server, sets, settle, stream_info,
-    streams, strings, transactions,
+    clients, connection, expiry, groups, hashes, info, introspection, keys, lists, pending, server, sets, settle,
+    stream_info, streams, strings, transactions,
 )  # fmt: skip

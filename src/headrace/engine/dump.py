@@ -5,6 +5,7 @@ length in decimal, a colon, and that many bytes; numbers are fields in decimal. 
 
     string   text
     list     how many, then each from the left
+    hash     how many fields, then each with its value
     set      how many, then each in byte order
     stream   last ID, entries ever added, highest deleted ID,
              nodes: how many, entries and bytes that still fit into the last one;
@@ -48,6 +49,10 @@ def dump_value(value: Stored) -> bytes:
         put_fields(parts, [b"string", value])
     elif isinstance(value, deque):
         put_fields(parts, [b"list", b"%d" % len(value), *value])
+    elif isinstance(value, dict):
+        put_fields(parts, [b"hash", b"%d" % len(value)])
+        for field, text in value.items():
+            put_fields(parts, [field, text])
     elif isinstance(value, set):
         put_fields(parts, [b"set", b"%d" % len(value), *sorted(value)])
     elif isinstance(value, Stream):
@@ -82,6 +87,8 @@ def load_kind(reader: "Reader", limits: NodeLimits) -> Stored:
         return reader.text()
     if kind == b"list":
         return deque(reader.texts())
+    if kind == b"hash":
+        return load_hash(reader)
     if kind == b"set":
         members = reader.texts()
         if members != sorted(set(members)):
@@ -222,6 +229,17 @@ def checked_id(name: bytes) -> int:
     return entry_id
 
 
+def load_hash(reader: Reader) -> dict[bytes, bytes]:
+    fields: dict[bytes, bytes] = {}
+    count = reader.number(1)
+    for _ in range(count):
+        field = reader.text()
+        fields[field] = reader.text()
+    if len(fields) != count:
+        raise ValueError("a hash with repeated fields")
+    return fields
+
+
 def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
     stream = Stream(limits)
     last_id = reader.entry_id()
@@ -237,6 +255,8 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
         highest = load_node(reader, stream, highest, seals=left > 0)
     if highest > last_id:
         raise ValueError("an entry behind the stream's last ID")
+    if stream.nodes:
+        stream.hold_tail()
     for node in stream.nodes[: -UNPACKED_NODES - 1]:
         node.pack()
     stream.refresh_first_id()
@@ -275,7 +295,6 @@ def load_node(reader: Reader, stream: Stream, highest: int, *, seals: bool) -> i
         raise ValueError("the sizes of a node's entries do not add up")
     node.names = names
     node.entries = entries
-    node.count = len(names)
     if seals:
         node.seal()
     stream.nodes.append(node)

@@ -17,6 +17,7 @@ LONGEST_INTEGER: Final = 20
 LISTPACK_BYTES: Final = 8192  # list-max-listpack-size -2.
 INTSET_MEMBERS: Final = 512
 LISTPACK_MEMBERS: Final = 128
+LISTPACK_FIELDS: Final = 512
 LISTPACK_MEMBER_BYTES: Final = 64
 SAMPLED_KEYS: Final = 1000  # Keys looked at for the size of a database: INFO must not take long.
 SAMPLE: Final = 100  # Elements looked at for a size; the rest are taken to be like them.
@@ -46,11 +47,20 @@ def encoding_name(value: Stored) -> str:
         if len(value) > LISTPACK_BYTES or sum([len(element) + 3 for element in value]) > LISTPACK_BYTES:
             return "quicklist"
         return "listpack"
+    if isinstance(value, dict):
+        return hash_encoding(value)
     if len(value) <= INTSET_MEMBERS and all(is_integer(member) for member in value):
         return "intset"
     if len(value) <= LISTPACK_MEMBERS and all(len(member) <= LISTPACK_MEMBER_BYTES for member in value):
         return "listpack"
     return "hashtable"
+
+
+def hash_encoding(fields: dict[bytes, bytes]) -> str:
+    if len(fields) > LISTPACK_FIELDS:
+        return "hashtable"
+    longest = max([max(len(field), len(value)) for field, value in fields.items()])
+    return "listpack" if longest <= LISTPACK_MEMBER_BYTES else "hashtable"
 
 
 def is_integer(text: bytes) -> bool:
@@ -73,6 +83,9 @@ def estimate_bytes(value: Stored, samples: int = SAMPLE) -> int:
     looked_at = count if samples <= 0 or samples > count else samples
     total = sum([BYTES_OBJECT + len(element) for element in islice(value, looked_at)])
     slot = SLOT if isinstance(value, deque) else SET_SLOT
+    if isinstance(value, dict):
+        total += sum([BYTES_OBJECT + len(element) for element in islice(value.values(), looked_at)])
+        slot = DICT_SLOT
     return 64 + total * count // looked_at + slot * count
 
 

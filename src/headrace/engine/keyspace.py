@@ -1,7 +1,7 @@
 """Keys of one database: what each holds, and when it expires.
 
-A value is a Stream, or plain Python: bytes (string), deque (list), set. A key whose time has come counts as missing
-from then on; whoever meets it first removes it.
+A value is a Stream, or plain Python: bytes (string), deque (list), dict (hash), set. A key whose time has come counts
+as missing from then on; whoever meets it first removes it.
 """
 
 from collections import deque
@@ -11,7 +11,9 @@ from headrace.engine.stream import Stream
 
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-Stored = Any  # Stream | bytes | deque[bytes] | set[bytes]; a union would be checked at every look-up.
+Stored = (
+    Any  # Stream | bytes | deque[bytes] | dict[bytes, bytes] | set[bytes]; a union would be checked at every look-up.
+)
 
 
 class Keyspace:
@@ -67,4 +69,6 @@ def type_name(value: Stored) -> str:
         return "string"
     if isinstance(value, deque):
         return "list"
+    if isinstance(value, dict):
+        return "hash"
     return "set"

@@ -14,6 +14,7 @@ SESSIONS = {
     "strings": "SET a 1|SET b 2 EX 100|SET b 3 KEEPTTL|APPEND a 23|INCRBY a 7|GETDEL missing|MSET c 1 d 2|GETDEL c",
     "lists": "RPUSH l a b c|LPUSH l y z|LPOP l|RPOP l 2|RPUSH gone x|LPOP gone|RPUSH m 1|BLPOP none m 0",
     "sets": "SADD s a b c|SREM s a x|SADD gone x|SREM gone x|SADD s b d",
+    "hashes": "HSET h a 1 b 2|HINCRBY h a 4|HSETNX h c 3|HDEL h b x|HSET h b 5|HSET gone x 1|HDEL gone x|HMSET h a 0",
     "keys": "SET a 1 EX 50|RENAME a b|RPUSH l 1|COPY l k|COPY l l DB 3|MOVE k 2|SET x 1|DEL x|RENAMENX b c",
     "expiry": "SET a 1|EXPIRE a 10|SET b 1 EX 10|PERSIST b|SET c 1|EXPIRE c -1|SET d 1|PEXPIREAT d 1700000099999",
     "databases": "SET a 1|SELECT 1|SET b 1|SWAPDB 0 1|SELECT 2|SET c 1|FLUSHDB|SELECT 0|SET d 1|SWAPDB 0 5",

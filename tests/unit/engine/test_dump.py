@@ -85,8 +85,16 @@ def test_what_happens_next_is_the_same_to_both(broker: MemoryBroker, stream: Str
 
 @pytest.mark.parametrize(
     "value",
-    [b"", b"text", b"\x00\r\n:$", deque([b"a", b"", b"a"]), {b"a", b"b", b""}, Stream(LIMITS)],
-    ids=["empty string", "string", "bytes", "list", "set", "empty stream"],
+    [
+        b"",
+        b"text",
+        b"\x00\r\n:$",
+        deque([b"a", b"", b"a"]),
+        {b"a", b"b", b""},
+        {b"b": b"", b"": b"\r\n"},
+        Stream(LIMITS),
+    ],
+    ids=["empty string", "string", "bytes", "list", "set", "hash", "empty stream"],
 )
 def test_every_type_survives(value: object) -> None:
     payload = dump_value(value)
@@ -159,6 +167,9 @@ def test_an_entry_that_would_forge_replies_is_refused(entry: bytes) -> None:
     [
         b"",
         fields(b"hash", b"0"),
+        fields(b"hash", b"1", b"a"),
+        fields(b"hash", b"2", b"a", b"b", b"a", b"c"),
+        fields(b"heap", b"0"),
         fields(b"string"),
         fields(b"string", b"a", b"b"),
         fields(b"list", b"2", b"a"),
