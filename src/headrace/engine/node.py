@@ -28,11 +28,11 @@ ZLIB_LEVEL: Final = 1  # Higher levels cost twice the time for a tenth of the si
 
 
 class Node:
-    __slots__ = ("first", "count", "names", "entries", "blob", "offsets", "is_packed", "edits", "deleted_tail")
+    __slots__ = ("first", "sealed_count", "names", "entries", "blob", "offsets", "is_packed", "edits", "deleted_tail")
 
     def __init__(self, first: int) -> None:
         self.first = first  # No entry has a lower ID. The key for searching.
-        self.count = 0
+        self.sealed_count = 0
         self.names: list[bytes] | None = []
         self.entries: list[bytes] | None = []
         self.blob = b""
@@ -40,6 +40,10 @@ class Node:
         self.is_packed = False
         self.edits = 0
         self.deleted_tail = 0  # The highest ID deleted from the end of the node.
+
+    @property
+    def count(self) -> int:
+        return len(self.names) if self.names is not None else self.sealed_count
 
     def size_bytes(self) -> int:
         """What the entries take, as they are kept now."""
@@ -52,6 +56,7 @@ class Node:
     def seal(self) -> None:
         if self.entries is None:
             return
+        self.sealed_count = len(self.entries)
         self.blob = b"".join(self.entries)
         self.offsets = array("I", accumulate(map(len, self.entries), initial=0))
         self.names = None
@@ -153,7 +158,6 @@ class Node:
         # New lists: a reader may still hold the old ones.
         self.names = self.names[:low] + self.names[high:]
         self.entries = self.entries[:low] + self.entries[high:]
-        self.count = len(self.names)
         self.edits += 1
 
 

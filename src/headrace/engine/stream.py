@@ -38,14 +38,17 @@ class NodeLimits:
 
 class Stream:
     __slots__ = (
-        "limits", "nodes", "opened", "room", "room_bytes", "spared_room", "prefix_ms", "prefix", "length", "last_ms",
-        "last_seq", "entries_added", "max_deleted", "first_id", "groups", "idempotence", "publish_ids",
+        "limits", "nodes", "opened", "tail_names", "tail_entries", "room", "room_bytes", "spared_room", "prefix_ms",
+        "prefix", "length", "last_ms", "last_seq", "entries_added", "max_deleted", "first_id", "groups", "idempotence",
+        "publish_ids",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits) -> None:
         self.limits = limits
         self.nodes: list[Node] = []
         self.opened: list[Node] = []  # Opened by deletion, oldest first.
+        self.tail_names: list[bytes] = []
+        self.tail_entries: list[bytes] = []
         self.room = 0  # Entries that still fit into the tail; 0 also when there is no tail.
         self.room_bytes = 0
         self.spared_room = 0  # What the next node has instead of a full one's room; 0: nothing special.
@@ -88,11 +91,8 @@ class Stream:
         """Add an entry. Its ID must be greater than the last one; the caller has checked."""
         if self.room <= 0 or self.room_bytes <= 0:
             self.start_node(ms << 64 | seq)
-        node = self.nodes[-1]
-        assert node.names is not None and node.entries is not None
-        node.names.append(name)
-        node.entries.append(entry)
-        node.count += 1
+        self.tail_names.append(name)
+        self.tail_entries.append(entry)
         self.room -= 1
         self.room_bytes -= len(entry)
         if self.length == 0:
@@ -109,10 +109,18 @@ class Stream:
             if len(self.nodes) > UNPACKED_NODES:
                 self.nodes[-UNPACKED_NODES - 1].pack()
         self.nodes.append(Node(first))
+        self.hold_tail()
         limits = self.limits
         self.room = self.spared_room or limits.max_entries or MAX_NODE_ENTRIES
         self.spared_room = 0
         self.room_bytes = limits.max_bytes or MAX_NODE_BYTES
+
+    def hold_tail(self) -> None:
+        """Keep the lists of the last node at hand for append. To be called whenever they are other ones."""
+        node = self.nodes[-1]
+        if node.names is not None and node.entries is not None:
+            self.tail_names = node.names
+            self.tail_entries = node.entries
 
     # Reading
 
@@ -310,6 +318,7 @@ class Stream:
             return
         was_sealed = node.names is None
         node.delete(low, high)
+        self.hold_tail()
         if was_sealed:
             self.opened.append(node)
             if len(self.opened) > OPEN_NODES:

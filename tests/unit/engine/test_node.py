@@ -22,7 +22,6 @@ def node_of(ids: list[int], form: str) -> Node:
     for entry_id in ids:
         node.names.append(name_of(entry_id))
         node.entries.append(entry_of(entry_id))
-        node.count += 1
     if form == "sealed":
         node.seal()
     elif form == "packed":
@@ -115,7 +114,6 @@ def test_what_does_not_compress_stays_as_it_is() -> None:
     assert node.names is not None and node.entries is not None
     node.names.append(b"1-0")
     node.entries.append(entry_of(1 << 64, b"x"))
-    node.count = 1
     node.pack()
 
     assert not node.is_packed
