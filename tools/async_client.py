@@ -21,7 +21,7 @@ DOCSTRING = '''"""AsyncClient: as Client, awaited. Written by tools/async_client
         async for entry in orders.follow(start="now"): …
 """
 '''
-SHARED = ("STREAM_GUARANTEE", "choose_url", "now_ms", "range_ids", "group_place")  # Imported, not derived.
+SHARED = ("STREAM_GUARANTEE", "choose_url", "now_ms", "range_ids", "is_time", "group_place")  # Imported, not derived.
 
 NAMES = [
     (r"\b(Client|Stream|Group)\b", r"Async\1"),

@@ -368,14 +368,21 @@ class Group:
 
 
 def range_ids(since: Place, until: Place | None) -> tuple[str, str]:
-    """Both ends of a range. A bare millisecond as the end takes in all of it."""
+    """Both ends of a range. A bare millisecond or a time as the end takes in all of its millisecond."""
     start = parse_place(since, now_ms(), "since")
     end = "+" if until is None else parse_place(until, now_ms(), "until")
+    if start == "$":
+        start = f"{now_ms()}-0"
+    if until is not None and is_time(until):
+        end = end.partition("-")[0]
     return ("-" if start == "0-0" else start), ("+" if end == "$" else end)
+
+
+def is_time(place: Place) -> bool:
+    return not isinstance(place, str) or place.strip().startswith("-")
 
 
 def group_place(place: Place) -> str:
     """Where a group stands: behind the given place, but at times and "beginning" including it."""
     found = parse_place(place, now_ms(), "start")
-    is_time = not isinstance(place, str) or place.strip().startswith("-")
-    return flows.before(found) if is_time else found
+    return flows.before(found) if is_time(place) else found

@@ -14,7 +14,7 @@ from headrace.client.flow import Flow
 from headrace.client.functions import Scripts, run_step
 from headrace.client.requests import Request, Word
 from headrace.client.results import Claimed, Entry, GroupInfo, PendingEntry, StreamInfo, TrimReport, encode_text
-from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, WrongType
+from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, Unsupported, WrongType
 
 PAGE: Final = 500  # Entries fetched per call by everything that pages.
 BATCH: Final = 1000  # Requests sent in one go.
@@ -335,6 +335,8 @@ def ack(facts: Facts, stream: str, group: str, ids: Sequence[str], *, delete: bo
 
 def delete_consumer(stream: str, group: str, consumer: str, *, hand_over_to: str | None, force: bool) -> Flow[int]:
     """Remove a consumer; how many pending entries were handed over or, if forced, dropped."""
+    if hand_over_to == consumer:
+        raise ConfigError(f"consumer {consumer!r} cannot take over its own entries. Name another one (hand_over_to).")
     held = yield from pending(stream, group, min_idle_ms=0, consumer=consumer, limit=None)
     if held and hand_over_to is None and not force:
         raise Refused(
@@ -402,7 +404,12 @@ def load_bookmark(stream: str, name: str) -> Flow[str | None]:
         return None if reply is None else requests.text(reply)
 
     request = Request(("HGET", beside(stream, "bookmarks"), name), decode, stream, is_repeatable=True)
-    return (yield from request.run())
+    try:
+        return (yield from request.run())
+    except CommandError as error:
+        if "unknown command" not in str(error):
+            raise
+        raise Unsupported("this server has no hashes, and that is where bookmarks are kept.") from error
 
 
 def save_bookmark(stream: str, name: str, entry_id: str) -> Flow[int]:

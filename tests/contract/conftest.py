@@ -1,0 +1,122 @@
+"""One suite for every place a client may be pointed at, in both flavours.
+
+A test that asks for `client`, `stream` or `connect` runs once per deployment and flavour: ours in process and over TCP
+and the Valkey of the wheel always, every other server that is present in `make test-long`. A server that is absent is
+not a parameter, so nothing is skipped. Each test has streams of its own; nothing is flushed between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, whatever the import mode
+
+from support.deployments import Deployment, deployments
+from support.flavours import LoopThread, Spy, open_client
+
+COUNTER = itertools.count(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "standalone: not on a cluster")
+    config.addinivalue_line("markers", "real: not on our own broker")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "deployment" in metafunc.fixturenames:
+        marks = {mark.name for mark in metafunc.definition.iter_markers()}
+        chosen = [
+            pytest.param(one, marks=[pytest.mark.long] if one.is_long else [], id=one.name)
+            for one in deployments()
+            if not ("standalone" in marks and one.is_cluster) and not ("real" in marks and one.is_ours)
+        ]
+        metafunc.parametrize("deployment", chosen, scope="session")
+    if "flavour" in metafunc.fixturenames:
+        metafunc.parametrize("flavour", ["sync", "async"], scope="session")
+
+
+@pytest.fixture(scope="session")
+def fleet() -> Iterator[Callable[[Deployment], str]]:
+    """Starts each deployment at its first use and keeps it for the whole run."""
+    running: dict[str, str] = {}
+    with ExitStack() as stack:
+
+        def get(deployment: Deployment) -> str:
+            if deployment.name not in running:
+                running[deployment.name] = stack.enter_context(deployment.start())
+            return running[deployment.name]
+
+        yield get
+
+
+@pytest.fixture
+def url(deployment: Deployment, fleet: Callable[[Deployment], str]) -> str:
+    return fleet(deployment)
+
+
+@pytest.fixture(scope="session")
+def loop_thread() -> Iterator[LoopThread]:
+    thread = LoopThread()
+    yield thread
+    thread.close()
+
+
+@pytest.fixture
+def open_url(flavour: str, loop_thread: LoopThread) -> Iterator[Callable[..., Any]]:
+    """open_url(url, timeout="2s") is a client of this flavour, closed at the end of the test."""
+    with ExitStack() as stack:
+
+        def open_one(url: str, **options: Any) -> Any:
+            client = open_client(flavour, loop_thread, url, **options)
+            stack.callback(client.close)
+            return client
+
+        yield open_one
+
+
+@pytest.fixture
+def connect(url: str, open_url: Callable[..., Any]) -> Callable[..., Any]:
+    """connect() is one more client of the server at hand."""
+
+    def connect(**options: Any) -> Any:
+        return open_url(url, **options)
+
+    return connect
+
+
+@pytest.fixture
+def client(connect: Callable[..., Any]) -> Any:
+    return connect()
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of a stream that nobody else uses."""
+    return f"orders-{os.getpid()}-{next(COUNTER)}"
+
+
+@pytest.fixture
+def stream(client: Any, name: str) -> Any:
+    return client.stream(name)
+
+
+@pytest.fixture
+def group(stream: Any) -> Any:
+    """A group that begins at the beginning."""
+    group = stream.group("billing")
+    group.create(start="beginning")
+    return group
+
+
+@pytest.fixture
+def spy(client: Any) -> Spy:
+    """What the client sends."""
+    return Spy(client)

@@ -1,0 +1,117 @@
+"""The two flavours of the client under one face, so that a test is written once.
+
+`Waited` stands before an AsyncClient, AsyncStream or AsyncGroup: its methods run on an event loop in a thread of its
+own and wait for the result; its async iterators become plain ones. Several threads may use it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from typing import Any
+
+from headrace import AsyncClient, AsyncGroup, AsyncStream, Client
+
+
+class LoopThread:
+    """An event loop that runs until it is closed."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="async flavour", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    def end(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """As run. An iterator nobody holds any more may be cleared away on the loop itself, which must not wait."""
+        if threading.current_thread() is self._thread:
+            self._last = self.loop.create_task(coroutine)
+        else:
+            self.run(coroutine)
+
+    def close(self) -> None:
+        self.run(self.loop.shutdown_asyncgens())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+
+class Waited:
+    def __init__(self, target: Any, loop: LoopThread) -> None:
+        self.target = target
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return repr(self.target)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.target, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            return self._settle(value(*arguments, **options))
+
+        return call
+
+    def _settle(self, result: Any) -> Any:
+        if isinstance(result, (AsyncStream, AsyncGroup)):
+            return Waited(result, self._loop)
+        if inspect.iscoroutine(result):
+            return self._loop.run(result)
+        if isinstance(result, AsyncIterator):
+            return self._iterate(result)
+        return result
+
+    def _iterate(self, entries: Any) -> Iterator[Any]:
+        end = object()
+
+        async def step() -> Any:
+            return await anext(entries, end)
+
+        try:
+            while (entry := self._loop.run(step())) is not end:
+                yield entry
+        finally:
+            self._loop.end(entries.aclose())
+
+
+def open_client(flavour: str, loop: LoopThread, url: str, **options: Any) -> Any:
+    """A Client, or an AsyncClient that looks like one."""
+    if flavour == "sync":
+        return Client(url, **options)
+
+    async def make() -> AsyncClient:
+        return AsyncClient(url, **options)
+
+    return Waited(loop.run(make()), loop)
+
+
+class Spy:
+    """Stands between a client of either flavour and its transport, and writes down what is sent."""
+
+    def __init__(self, client: Any) -> None:
+        target = client.target if isinstance(client, Waited) else client
+        self._inner = target._transport
+        self.url = self._inner.url
+        self.sent: list[tuple[Any, ...]] = []
+        target._transport = self
+
+    def call(self, request: Any, timeout_s: float) -> Any:
+        self.sent.append(request.argv)
+        return self._inner.call(request, timeout_s)
+
+    def call_many(self, requests: Any, timeout_s: float) -> Any:
+        self.sent += [request.argv for request in requests]
+        return self._inner.call_many(requests, timeout_s)
+
+    def close(self) -> Any:
+        return self._inner.close()
+
+    @property
+    def names(self) -> list[str]:
+        return [argv[0] for argv in self.sent]
