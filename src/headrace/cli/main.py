@@ -15,7 +15,7 @@ from headrace.cli import ack, claim, groups, pending, publish, serve, streams, t
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import WrongUsage
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
+from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound, ProtocolError
 
 app = typer.Typer(
     name="headrace",
@@ -30,6 +30,7 @@ CODES: tuple[tuple[type[HeadraceError], int], ...] = (
     (WrongUsage, USAGE),
     (NotFound, NOT_FOUND),
     (ConnectionLost, CANNOT_CONNECT),
+    (ProtocolError, CANNOT_CONNECT),
 )
 
 # What Typer raises for options and arguments it cannot read (ClickException). It exports only this subclass.

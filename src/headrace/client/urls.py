@@ -56,7 +56,7 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     username, password = parse_user(userinfo)
     common: dict[str, Any] = {
         "shown": shown, "username": username, "password": password,
-        "protocol": protocol if protocol is not None else parse_protocol(options, shown),
+        "protocol": parse_protocol(options, protocol, shown),
     }  # fmt: skip
     if scheme == "unix":
         if not parts.path.strip("/"):
@@ -139,8 +139,10 @@ def parse_number(text: str, what: str, shown: str) -> int:
     return int(text)
 
 
-def parse_protocol(options: dict[str, str], shown: str) -> int | None:
+def parse_protocol(options: dict[str, str], chosen: int | None, shown: str) -> int | None:
+    """What the program chose wins over the URL."""
     text = options.pop("protocol", "")
+    text = text if chosen is None else str(chosen)
     if text not in ("", "2", "3"):
         raise ConfigError(f"protocol {text!r} of {shown} is neither 2 nor 3.")
     return int(text) if text else None
