@@ -9,7 +9,7 @@ length in decimal, a colon, and that many bytes; numbers are fields in decimal. 
     set      how many, then each in byte order
     stream   last ID, entries ever added, highest deleted ID,
              nodes: how many, entries and bytes that still fit into the last one;
-                 each: lowest ID, sizes of its entries, the entries joined
+                 each: lowest ID, highest ID deleted from its end, sizes of its entries, the entries joined
              idempotence: 0, or 1, duration, size, added, duplicates, producers: name, records: message, entry ID
              publish ids: how many, each: id, entry ID, time; oldest first
              groups: name, last ID, entries read, whether entries may repeat,
@@ -117,7 +117,7 @@ def put_stream(parts: list[bytes], stream: Stream) -> None:
     nodes = stream.nodes
     put_numbers(parts, [len(nodes), stream.room, stream.room_bytes])
     for node in nodes:
-        put_fields(parts, [name_of(node.first), sizes_of(node), node.joined()])
+        put_fields(parts, [name_of(node.first), name_of(node.deleted_tail), sizes_of(node), node.joined()])
     put_idempotence(parts, stream.idempotence)
     put_publish_ids(parts, stream.publish_ids)
     put_numbers(parts, [len(stream.groups)])
@@ -275,6 +275,7 @@ def load_node(reader: Reader, stream: Stream, highest: int, *, seals: bool) -> i
     node = Node(reader.entry_id())
     if node.first <= highest and highest >= 0:
         raise ValueError("nodes out of order")
+    node.deleted_tail = reader.entry_id()
     sizes = [int(size) for size in reader.text().split(b",")]
     blob = reader.text()
     highest = max(highest, node.first - 1)

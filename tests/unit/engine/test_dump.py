@@ -134,7 +134,7 @@ ENTRY = b"*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n"
 
 
 def one_entry(entry: bytes, first: bytes = b"1-0") -> bytes:
-    return fields(*EMPTY_STREAM, b"1", b"99", b"999", first, b"%d" % len(entry), entry, b"0", b"0", b"0")
+    return fields(*EMPTY_STREAM, b"1", b"99", b"999", first, b"0-0", b"%d" % len(entry), entry, b"0", b"0", b"0")
 
 
 def test_the_example_with_one_entry_is_accepted() -> None:
@@ -190,3 +190,15 @@ def test_an_entry_that_would_forge_replies_is_refused(entry: bytes) -> None:
 def test_what_the_layout_does_not_say_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         load_value(sealed(body), LIMITS)
+
+
+def test_a_copy_remembers_what_was_deleted_from_the_end_of_a_node(broker: MemoryBroker) -> None:
+    broker("CONFIG SET stream-node-max-entries 3")
+    for number in (1, 2, 4):
+        broker(f"XADD s {number}-0 f v")
+    broker("XDEL s 4-0")
+    broker("COPY s t")
+
+    broker("XADD t MINID ~ 3-0 5-0 f w")
+
+    assert broker("XLEN t") == 3
