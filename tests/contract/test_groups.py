@@ -7,11 +7,11 @@ import sys
 import threading
 
 import pytest
-from support.flavours import Spy
-from support.servers import wait_until
 
 from headrace import CommandError, ConfigError, NotFound, Refused, WrongType
 from headrace.client.flows import unique_consumer_name
+from support.flavours import Spy
+from support.servers import wait_until
 
 
 def ids(entries):
@@ -440,7 +440,7 @@ def test_a_consumer_with_pending_entries_is_not_deleted(stream, group):
     fill(stream, 3)
     group.read("ann")
 
-    with pytest.raises(Refused, match="'ann'.*3 pending"):
+    with pytest.raises(Refused, match=r"'ann'.*3 pending"):
         group.delete_consumer("ann")
 
     assert [consumer.name for consumer in group.consumers()] == ["ann"]

@@ -174,7 +174,7 @@ class AsyncStream:
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
         quiet_since = time.monotonic()
         while True:
-            left_ms = flows.BLOCK_MS
+            left_ms = requests.BLOCK_MS
             if wait_ms is not None:
                 left_ms = max(0, min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000)))
             try:
@@ -304,7 +304,7 @@ class AsyncGroup:
         quiet_since = time.monotonic()
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
         while True:
-            left_ms = flows.BLOCK_MS
+            left_ms = requests.BLOCK_MS
             try:
                 if after is not None:
                     entries = await self.history(consumer, after=after, count=count)

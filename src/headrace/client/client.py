@@ -186,7 +186,7 @@ class Stream:
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
         quiet_since = time.monotonic()
         while True:
-            left_ms = flows.BLOCK_MS
+            left_ms = requests.BLOCK_MS
             if wait_ms is not None:
                 left_ms = max(0, min(left_ms, wait_ms - round((time.monotonic() - quiet_since) * 1000)))
             try:
@@ -316,7 +316,7 @@ class Group:
         quiet_since = time.monotonic()
         wait_ms = None if wait is None else parse_duration_ms(wait, "wait")
         while True:
-            left_ms = flows.BLOCK_MS
+            left_ms = requests.BLOCK_MS
             try:
                 if after is not None:
                     entries = self.history(consumer, after=after, count=count)

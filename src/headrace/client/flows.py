@@ -12,13 +12,12 @@ from headrace.client import layout, requests
 from headrace.client.capabilities import Capabilities, probe
 from headrace.client.flow import Flow
 from headrace.client.functions import Scripts, run_step
-from headrace.client.requests import Request, Word
+from headrace.client.requests import BLOCK_MS, Request, Word
 from headrace.client.results import Claimed, Entry, GroupInfo, PendingEntry, StreamInfo, TrimReport, encode_text
 from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, Unsupported, WrongType
 
 PAGE: Final = 500  # Entries fetched per call by everything that pages.
 BATCH: Final = 1000  # Requests sent in one go.
-BLOCK_MS: Final = 5000  # One blocking call takes no longer; a longer wait is several calls.
 CLAIM_POLL_MS: Final = 1000  # How often idle entries are looked for on a server without CLAIM.
 PUBLISH_ID_WINDOW_MS: Final = 24 * 3_600_000  # For how long a publish id is remembered.
 PUBLISH_ID_LIMIT: Final = 1_000_000  # And how many of them per stream.

@@ -6,6 +6,7 @@ requests that are harmless to repeat are repeated, by `flows.py`.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,12 +16,15 @@ from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from headrace.client.requests import Request
+from headrace.client import redis_cluster
+from headrace.client.requests import BLOCK_MS, Request
+from headrace.client.results import encode_text
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
     ConnectionLost,
     HeadraceError,
+    ProtocolError,
     Unreachable,
     refusal,
 )
@@ -38,18 +42,26 @@ CUT_PREFIXES: Final[dict[type[Exception], str]] = {
     redis.exceptions.ExecAbortError: "EXECABORT ",
 }
 
+# Nothing was done, and the same call may well succeed in a moment.
+NOT_NOW: Final = (
+    redis.exceptions.BusyLoadingError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.TryAgainError,
+)
 
-def options_of(target: Target, timeout_s: float, *, is_async: bool) -> dict[str, Any]:
+
+def options_of(target: Target, timeout_s: float, *, is_async: bool, may_wait: bool) -> dict[str, Any]:
     """What every redis-py client is made with."""
+    answer_s = timeout_s + GRACE_S
     retry: Any = AsyncRetry(NoBackoff(), 0) if is_async else Retry(NoBackoff(), 0)
     options: dict[str, Any] = {
         "username": target.username,
         "password": target.password,
-        "socket_timeout": timeout_s + GRACE_S,
-        "socket_connect_timeout": min(CONNECT_S, timeout_s + GRACE_S),
+        "socket_timeout": answer_s + BLOCK_MS / 1000 if may_wait else answer_s,
+        "socket_connect_timeout": min(CONNECT_S, answer_s),
         "retry": retry,
         "health_check_interval": 0,
-        "encoding_errors": "surrogateescape",  # Names that are not UTF-8 go out as the bytes they came as.
     }
     if target.protocol is not None:
         options["protocol"] = target.protocol
@@ -59,14 +71,18 @@ def options_of(target: Target, timeout_s: float, *, is_async: bool) -> dict[str,
     return options
 
 
-def connect(target: Target, timeout_s: float, *, is_async: bool) -> Any:
-    """A redis-py client for the target; it opens connections when first used."""
-    options = options_of(target, timeout_s, is_async=is_async)
-    library: Any = redis.asyncio if is_async else redis
+def connect(target: Target, timeout_s: float, *, is_async: bool, may_wait: bool) -> Any:
+    """A redis-py client for the target. It opens connections when first used; that of a cluster asks for its nodes."""
+    options = options_of(target, timeout_s, is_async=is_async, may_wait=may_wait)
     if target.kind == "cluster":
-        nodes: Any = redis.asyncio.cluster.ClusterNode if is_async else redis.cluster.ClusterNode
-        options.pop("health_check_interval")
-        return library.RedisCluster(startup_nodes=[nodes(host, port) for host, port in target.hosts], **options)
+        return redis_cluster.connect(target.hosts, options, is_async=is_async)
+    client = connect_one(target, timeout_s, options, is_async=is_async)
+    forget_callbacks(client)
+    return client
+
+
+def connect_one(target: Target, timeout_s: float, options: dict[str, Any], *, is_async: bool) -> Any:
+    library: Any = redis.asyncio if is_async else redis
     options["db"] = target.database
     if target.kind == "sentinel":
         sentinel_options = {"socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S}
@@ -99,32 +115,45 @@ class RedisTransport:
     def __init__(self, target: Target, timeout_s: float, on_close: Callable[[], None] | None = None) -> None:
         self.url = target.shown
         self.target = target
-        self.client = connect(target, timeout_s, is_async=False)
-        forget_callbacks(self.client)
+        self.timeout_s = timeout_s
+        self.clients: dict[bool, Any] = {}
+        self.lock = threading.Lock()
         self.on_close = on_close  # Called once.
+
+    def client_for(self, request: Request[Any]) -> Any:
+        """Calls that may wait have connections of their own: more patient ones, and nobody queues behind them."""
+        may_wait = request.wait_ms > 0
+        with self.lock:
+            if may_wait not in self.clients:
+                self.clients[may_wait] = connect(self.target, self.timeout_s, is_async=False, may_wait=may_wait)
+            return self.clients[may_wait]
 
     def call(self, request: Request[Any], timeout_s: float) -> Any:
         try:
-            return self.client.execute_command(*request.argv)
+            client = self.client_for(request)
+            if self.target.kind == "cluster":
+                return redis_cluster.call(client, request, words_of(request))
+            return client.execute_command(*words_of(request))
         except Exception as error:  # redis-py and the socket layer raise many kinds; translate knows them or re-raises.
             raise translate(error, self.target) from error
 
     def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
-        pipeline = self.make_pipeline(requests)
+        if not requests:
+            return []
         try:
+            pipeline = make_pipeline(self.client_for(requests[0]), self.target, requests)
             replies = pipeline.execute(raise_on_error=False)
         except Exception as error:  # As above.
             raise translate(error, self.target) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
-    def make_pipeline(self, requests: Sequence[Request[Any]]) -> Any:
-        pipeline = make_pipeline(self.client, self.target)
-        for request in requests:
-            pipeline.execute_command(*request.argv)
-        return pipeline
-
     def close(self) -> None:
-        self.client.close()
+        with self.lock:
+            clients, self.clients = list(self.clients.values()), {}
+        for client in clients:
+            for sentinel in sentinels_of(client):
+                sentinel.close()
+            client.close()
         on_close, self.on_close = self.on_close, None
         if on_close is not None:
             on_close()
@@ -134,22 +163,32 @@ class AsyncRedisTransport:
     def __init__(self, target: Target, timeout_s: float, on_close: Callable[[], None] | None = None) -> None:
         self.url = target.shown
         self.target = target
-        self.client = connect(target, timeout_s, is_async=True)
-        forget_callbacks(self.client)
+        self.timeout_s = timeout_s
+        self.clients: dict[bool, Any] = {}
         self.on_close = on_close  # Called once.
+
+    def client_for(self, request: Request[Any]) -> Any:
+        """As in RedisTransport."""
+        may_wait = request.wait_ms > 0
+        if may_wait not in self.clients:
+            self.clients[may_wait] = connect(self.target, self.timeout_s, is_async=True, may_wait=may_wait)
+        return self.clients[may_wait]
 
     async def call(self, request: Request[Any], timeout_s: float) -> Any:
         try:
+            client = self.client_for(request)
             async with asyncio.timeout(timeout_s + GRACE_S):
-                return await self.client.execute_command(*request.argv)
+                if self.target.kind == "cluster":
+                    return await redis_cluster.call_async(client, request, words_of(request))
+                return await client.execute_command(*words_of(request))
         except Exception as error:  # As in RedisTransport.call.
             raise translate(error, self.target) from error
 
     async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
-        pipeline = make_pipeline(self.client, self.target)
-        for request in requests:
-            pipeline.execute_command(*request.argv)
+        if not requests:
+            return []
         try:
+            pipeline = make_pipeline(self.client_for(requests[0]), self.target, requests)
             async with asyncio.timeout(timeout_s + GRACE_S):
                 replies = await pipeline.execute(raise_on_error=False)
         except Exception as error:  # As above.
@@ -157,24 +196,42 @@ class AsyncRedisTransport:
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
     async def close(self) -> None:
-        await self.client.aclose()
+        clients, self.clients = list(self.clients.values()), {}
+        for client in clients:
+            for sentinel in sentinels_of(client):
+                await sentinel.aclose()
+            await client.aclose()
         on_close, self.on_close = self.on_close, None
         if on_close is not None:
             await asyncio.to_thread(on_close)
 
 
-def make_pipeline(client: Any, target: Target) -> Any:
+def words_of(request: Request[Any]) -> list[Any]:
+    """What is handed to redis-py. Its fast packer knows no surrogates, so such words go out as bytes."""
+    first, *rest = request.argv
+    if first == "COMMAND" and rest:
+        first = f"COMMAND {rest.pop(0)}"  # COMMAND alone would be taken for its own question about all commands.
+    return [first, *(encode_text(word) if isinstance(word, str) and not word.isascii() else word for word in rest)]
+
+
+def make_pipeline(client: Any, target: Target, requests: Sequence[Request[Any]]) -> Any:
     pipeline = client.pipeline() if target.kind == "cluster" else client.pipeline(transaction=False)
-    forget_callbacks(pipeline)
+    if target.kind != "cluster":
+        forget_callbacks(pipeline)
+    for request in requests:
+        pipeline.execute_command(*words_of(request))
     return pipeline
 
 
 def forget_callbacks(client: Any) -> None:
     """Replies stay as the server sent them."""
-    for name in ("response_callbacks", "cluster_response_callbacks", "result_callbacks"):
-        callbacks = getattr(client, name, None)
-        if isinstance(callbacks, dict):
-            setattr(client, name, {})
+    client.response_callbacks = {}
+
+
+def sentinels_of(client: Any) -> Sequence[Any]:
+    """The connections to the sentinels; redis-py leaves them open."""
+    manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    return [] if manager is None else list(manager.sentinels)
 
 
 # Errors
@@ -187,6 +244,8 @@ def translate(error: Exception, target: Target) -> HeadraceError:
         return error
     if isinstance(error, redis.exceptions.AuthenticationError):
         return AccessDenied(f"{where} refuses the user or password. Check the URL; redis://user:password@host:port.")
+    if isinstance(error, NOT_NOW):
+        return unreachable(where, "it answers, but is not ready: " + str(error).rstrip("."))
     if isinstance(error, redis.exceptions.ResponseError):
         return refusal(CUT_PREFIXES.get(type(error), "") + str(error), where)
     if isinstance(error, (redis.exceptions.TimeoutError, TimeoutError)):
@@ -195,6 +254,8 @@ def translate(error: Exception, target: Target) -> HeadraceError:
         return ConnectionLost(f"{where} did not answer in time; whether the call took effect is unknown.")
     if isinstance(error, redis.exceptions.MaxConnectionsError) or "No connection available" in str(error):
         return ConnectionLost(f"all {MAX_CONNECTIONS} connections to {where} are in use; nothing was sent.")
+    if isinstance(error, redis.exceptions.InvalidResponse):
+        return ProtocolError(f"{where} does not speak the Redis protocol. Check host and port.")
     if isinstance(error, (redis.exceptions.ConnectionError, redis.exceptions.RedisClusterException, OSError)):
         return translate_connection(error, where)
     raise error

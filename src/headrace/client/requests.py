@@ -6,7 +6,7 @@ read by name, and whatever is unknown is passed over.
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from headrace.client.results import (
     Claimed,
@@ -21,6 +21,8 @@ from headrace.client.results import (
 
 T = TypeVar("T")
 Word = bytes | str | int
+
+BLOCK_MS: Final = 5000  # One blocking call takes no longer; a longer wait is several calls.
 
 
 @dataclass(frozen=True, slots=True)
