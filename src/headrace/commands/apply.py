@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headrace.commands.call import State
-from headrace.commands.streams import set_stream_id
+from headrace.commands.stream_settings import set_stream_id
 from headrace.engine.dump import load_value
 from headrace.engine.group import RELEASED_MS, Group
 from headrace.engine.idempotence import Idempotence

@@ -17,8 +17,8 @@ from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
 
 LARGE_REPLY_BYTES: Final = 256 * 1024  # A reply of this size leaves before the client's next command runs.
 BESIDE_ENTRIES: Final = frozenset(
-    ("xreadgroup", "xack", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord", "xgroup|create")
-    + ("xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
+    ("xreadgroup", "xack", "xackdel", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord")
+    + ("xgroup|create", "xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
 )
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
 

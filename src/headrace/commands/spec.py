@@ -153,8 +153,8 @@ class Command:
     __slots__ = (
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
-        "is_write", "may_be_large", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword", "keyword_start",
-        "key_places",
+        "is_write", "may_be_large", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword",
+        "keyword_start", "key_places",
     )  # fmt: skip
 
     def __init__(

@@ -1,13 +1,13 @@
-"""Stream commands that know no group: adding, reading, trimming, deleting."""
+"""Stream commands that know no group: adding and reading."""
 
 from typing import Final
 
 from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
-from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, OK, ZERO, Outcome
+from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, ZERO, Outcome
 from headrace.commands.read_options import ReadOptions, parse_read, wait
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, word
-from headrace.commands.trimming import DELETE_REFERENCES, ONLY_ACKED, POLICIES, SYNTAX, Trim, trim
+from headrace.commands.trimming import SYNTAX, Trim, trim
 from headrace.engine.idempotence import Idempotence, digest_fields
 from headrace.engine.ids import (
     INVALID_ID,
@@ -23,17 +23,13 @@ from headrace.engine.keyspace import WRONG_TYPE
 from headrace.engine.stream import DIGITS, READY_DIGITS, Stream
 from headrace.errors import CommandError
 from headrace.journal.record import (
-    DELETE,
-    FORGET,
     IDEMPOTENCE,
     SEEN_BEFORE,
-    SET_ID,
     encode_append,
     encode_record,
 )
 from headrace.wire.encoder import (
     BULK_HEADERS,
-    encode_array,
     encode_array_header,
     encode_bulk,
     encode_entry,
@@ -46,8 +42,6 @@ from headrace.wire.encoder import (
 XADD_ARITY: Final = "ERR wrong number of arguments for 'xadd' command"
 EXHAUSTED: Final = "ERR The stream has exhausted the last possible ID, unable to add more items"
 NO_SUCH_KEY: Final = "ERR no such key"
-MAX_IDMP_DURATION_S: Final = 86400
-MAX_IDMP_SIZE: Final = 10000
 
 
 # XADD
@@ -386,253 +380,3 @@ def resolve_ids(ctx: Call, options: ReadOptions) -> list[int]:
         else:
             after.append(parse_strict_id(argument))
     return after
-
-
-# Deleting
-
-
-@command(
-    "XDEL", key("RW DELETE"), many(text("id")),
-    group="stream", flags="write fast", since="5.0.0", complexity="O(1) for each entry.",
-    summary="Delete entries by ID.",
-)  # fmt: skip
-def xdel(ctx: Call, argv: list[bytes]) -> Outcome:
-    """The reply counts those that were there. Pending references to them stay."""
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        return ZERO
-    ids = [parse_strict_id(argument) for argument in argv[2:]]
-    deleted = stream.delete(ids)
-    if not deleted:
-        return ZERO
-    return Outcome(encode_integer(len(deleted)), delete_record(ctx, argv[1], deleted, forgets=False))
-
-
-def delete_record(ctx: Call, name: bytes, deleted: list[int], *, forgets: bool) -> bytes:
-    if not ctx.journaling:
-        return CHANGED
-    names = [name_of(entry_id) for entry_id in deleted]
-    record = encode_record(DELETE, ctx.db.number, name, *names)
-    return record + encode_record(FORGET, ctx.db.number, name, *names) if forgets else record
-
-
-def parse_ids_block(argv: list[bytes], index: int) -> tuple[int, list[bytes]]:
-    """`[policy] IDS numids id…`, the policy before or behind: the policy and the IDs, not yet parsed.
-
-    Quirk of Redis, kept: of several IDS the last one counts.
-    """
-    policy = -1
-    ids: list[bytes] | None = None
-    while index < len(argv):
-        option = argv[index].upper()
-        if option in POLICIES and policy < 0:
-            policy = POLICIES[option]
-            index += 1
-        elif option == b"IDS" and index + 1 < len(argv):
-            count = parse_integer(argv[index + 1], "ERR Number of IDs must be a positive integer")
-            if count <= 0:
-                raise CommandError("ERR Number of IDs must be a positive integer")
-            if count > len(argv) - index - 2:
-                raise CommandError("ERR The `numids` parameter must match the number of arguments")
-            ids = argv[index + 2 : index + 2 + count]
-            index += 2 + count
-        else:
-            raise CommandError(SYNTAX)
-    if ids is None:
-        raise CommandError("ERR IDS option is required")
-    return max(0, policy), ids
-
-
-@command(
-    "XDELEX", key("RW DELETE"),
-    optional(oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED"))),
-    block("ids", integer("numids"), many(text("id")), token="IDS"),
-    group="stream", flags="write fast", since="8.2.0", complexity="O(1) for each entry, times the groups.",
-    summary="Delete entries by ID, with a say in what happens to pending references.",
-)  # fmt: skip
-def xdelex(ctx: Call, argv: list[bytes]) -> Outcome:
-    """Per ID: 1 deleted, -1 not there, 2 kept because some group still needs it (ACKED)."""
-    stream = ctx.find_stream(argv[1])
-    policy, arguments = parse_ids_block(argv, 2)
-    if stream is None:
-        return Outcome(encode_array([encode_integer(-1)] * len(arguments)))
-    ids = [parse_strict_id(argument) for argument in arguments]
-    # References go also where the entry itself is gone already.
-    forgets = policy == DELETE_REFERENCES and stream.forget([name_of(entry_id) for entry_id in ids])
-    results: list[bytes] = []
-    deleted: list[int] = []
-    for entry_id in ids:
-        result = delete_by_policy(stream, entry_id, policy)
-        if result == 1:
-            deleted.append(entry_id)
-        results.append(encode_integer(result))
-    record = delete_record(ctx, argv[1], ids if forgets else deleted, forgets=forgets) if deleted or forgets else None
-    return Outcome(encode_array(results), record)
-
-
-def delete_by_policy(stream: Stream, entry_id: int, policy: int) -> int:
-    """1 deleted, -1 not there, 2 still needed. Needed is asked first, so an unknown ID ahead of a group answers 2."""
-    if policy == ONLY_ACKED and stream.is_wanted(entry_id):
-        return 2
-    if policy == DELETE_REFERENCES:
-        stream.forget([name_of(entry_id)])
-    return 1 if stream.delete([entry_id]) else -1
-
-
-@command(
-    "XTRIM", key("RW DELETE"),
-    block(
-        "trim",
-        oneof("strategy", word("MAXLEN"), added("6.2.0", word("MINID"))),
-        optional(oneof("operator", word("=", "equal"), word("~", "approximately"))),
-        text("threshold"),
-        optional(added("6.2.0", integer("count", token="LIMIT"))),
-        optional(oneof("condition", word("KEEPREF"), word("DELREF"), word("ACKED"))),
-    ),
-    group="stream", flags="write", since="5.0.0", complexity="O(N), N being the entries that go.",
-    summary="Delete the oldest entries, by length or by ID.",
-    tips="nondeterministic_output",
-)  # fmt: skip
-def xtrim(ctx: Call, argv: list[bytes]) -> Outcome:
-    options = Trim()
-    index = 2
-    while index < len(argv):
-        index = options.take(argv, index, argv[index].upper())
-        if index < 0:
-            raise CommandError(SYNTAX)
-    options.finish(ctx, must_trim=True)
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        return ZERO
-    removed, record = trim(ctx, argv[1], stream, options)
-    return Outcome(encode_integer(removed), record) if removed else ZERO
-
-
-# Settings of one stream
-
-
-@command(
-    "XSETID", key("RW UPDATE"), text("last-id"),
-    optional(added("7.0.0", integer("entries-added", token="ENTRIESADDED"))),
-    optional(added("7.0.0", text("max-deleted-id", token="MAXDELETEDID"))),
-    group="stream", flags="write denyoom fast", since="5.0.0", complexity="O(1)",
-    summary="Set a stream's last ID and counters.",
-)  # fmt: skip
-def xsetid(ctx: Call, argv: list[bytes]) -> Outcome:
-    last_id = parse_strict_id(argv[2])
-    entries_added = -1
-    max_deleted = 0
-    has_max_deleted = False
-    index = 3
-    while index < len(argv):
-        option = argv[index].upper()
-        if option == b"ENTRIESADDED" and index + 1 < len(argv):
-            entries_added = parse_integer(argv[index + 1])
-            if entries_added < 0:
-                raise CommandError("ERR entries_added must be positive")
-        elif option == b"MAXDELETEDID" and index + 1 < len(argv):
-            max_deleted = parse_strict_id(argv[index + 1])
-            has_max_deleted = True
-            if last_id < max_deleted:
-                raise CommandError("ERR The ID specified in XSETID is smaller than the provided max_deleted_entry_id")
-        else:
-            raise CommandError(SYNTAX)
-        index += 2
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        raise CommandError(NO_SUCH_KEY)
-    if last_id < stream.max_deleted:
-        raise CommandError("ERR The ID specified in XSETID is smaller than current max_deleted_entry_id")
-    if stream.length:
-        if last_id < stream.last_entry_id():
-            raise CommandError("ERR The ID specified in XSETID is smaller than the target stream top item")
-        if 0 <= entries_added < stream.length:
-            raise CommandError("ERR The entries_added specified in XSETID is smaller than the target stream length")
-    set_stream_id(stream, last_id, entries_added, max_deleted if has_max_deleted else -1)
-    record = CHANGED
-    if ctx.journaling:
-        parts = (argv[1], name_of(last_id), b"%d" % stream.entries_added, name_of(stream.max_deleted))
-        record = encode_record(SET_ID, ctx.db.number, *parts)
-    return Outcome(OK.reply, record)
-
-
-def set_stream_id(stream: Stream, last_id: int, entries_added: int, max_deleted: int) -> None:
-    stream.last_ms = last_id >> 64
-    stream.last_seq = last_id & MAX_PART
-    if entries_added >= 0:
-        stream.entries_added = entries_added
-    if max_deleted > 0:
-        stream.max_deleted = max_deleted
-
-
-@command(
-    "XCFGSET", key("RW UPDATE"),
-    optional(block("idmp-duration-block", word("IDMP-DURATION", "idmp-duration-token"), integer("duration"))),
-    optional(block("idmp-maxsize-block", word("IDMP-MAXSIZE", "idmp-maxsize-token"), integer("maxsize"))),
-    group="stream", flags="write fast", since="8.6.0", complexity="O(1)",
-    summary="Set for how long, and for how many messages, a stream recognises repeated ones.",
-)  # fmt: skip
-def xcfgset(ctx: Call, argv: list[bytes]) -> Outcome:
-    """A changed value forgets all messages seen so far."""
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        raise CommandError(NO_SUCH_KEY)
-    duration_s = 0
-    max_size = 0
-    index = 2
-    while index < len(argv):
-        option = argv[index].upper()
-        if option not in (b"IDMP-DURATION", b"IDMP-MAXSIZE") or index + 1 >= len(argv):
-            raise CommandError(SYNTAX)
-        number = parse_integer(argv[index + 1])
-        if option == b"IDMP-DURATION":
-            if duration_s:
-                raise CommandError("ERR IDMP-DURATION specified multiple times")
-            if not 1 <= number <= MAX_IDMP_DURATION_S:
-                raise CommandError("ERR IDMP-DURATION must be between 1 and 86400 seconds")
-            duration_s = number
-        else:
-            if max_size:
-                raise CommandError("ERR IDMP-MAXSIZE specified multiple times")
-            if not 1 <= number <= MAX_IDMP_SIZE:
-                raise CommandError("ERR IDMP-MAXSIZE must be between 1 and 10000 entries")
-            max_size = number
-        index += 2
-    if not duration_s and not max_size:
-        raise CommandError("ERR At least one parameter must be specified")
-    idempotence = get_idempotence(ctx, stream)
-    idempotence.configure(duration_s or idempotence.duration_s, max_size or idempotence.max_size)
-    record = CHANGED
-    if ctx.journaling:
-        parts = (argv[1], b"%d" % idempotence.duration_s, b"%d" % idempotence.max_size)
-        record = encode_record(IDEMPOTENCE, ctx.db.number, *parts)
-    return Outcome(OK.reply, record)
-
-
-@command(
-    "XIDMPRECORD", key("RW UPDATE"), text("pid"), text("iid"), text("stream-id"),
-    group="stream", flags="write denyoom fast", since="8.6.2", complexity="O(1)",
-    summary="Note that an entry is what a producer's message became.",
-)  # fmt: skip
-def xidmprecord(ctx: Call, argv: list[bytes]) -> Outcome:
-    entry_id = parse_strict_id(argv[4])
-    if not argv[2]:
-        raise CommandError("ERR producer ID must be non-empty")
-    if not argv[3]:
-        raise CommandError("ERR idempotent ID must be non-empty")
-    stream = ctx.find_stream(argv[1])
-    if stream is None:
-        raise CommandError(NO_SUCH_KEY)
-    if stream.find(entry_id) is None:
-        raise CommandError("ERR No such message in stream")
-    idempotence = get_idempotence(ctx, stream)
-    seen = idempotence.producers.get(argv[2], {}).get(argv[3], 0)
-    if seen == entry_id:
-        return OK
-    if seen:
-        raise CommandError("ERR IID already exists for this producer with a different stream ID")
-    idempotence.record(argv[2], argv[3], entry_id)
-    record = CHANGED
-    if ctx.journaling:
-        record = encode_record(SEEN_BEFORE, ctx.db.number, argv[1], argv[2], argv[3], name_of(entry_id))
-    return Outcome(OK.reply, record)

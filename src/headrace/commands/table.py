@@ -5,7 +5,9 @@ from typing import Final
 from headrace.commands import (
     clients,
     connection,
+    deleting,
     expiry,
+    group_management,
     groups,
     hashes,
     info,
@@ -13,16 +15,18 @@ from headrace.commands import (
     keys,
     lists,
     pending,
+    scan,
     server,
     sets,
     settle,
     stream_info,
+    stream_settings,
     streams,
     strings,
     transactions,
 )
 
 MODULES: Final = (
-    clients, connection, expiry, groups, hashes, info, introspection, keys, lists, pending, server, sets, settle,
-    stream_info, streams, strings, transactions,
+    clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, lists, pending,
+    scan, server, sets, settle, stream_info, stream_settings, streams, strings, transactions,
 )  # fmt: skip
