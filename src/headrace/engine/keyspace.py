@@ -7,6 +7,7 @@ as missing from then on; whoever meets it first removes it.
 from collections import deque
 from typing import Any, Final
 
+from headrace.engine.scan import Orders
 from headrace.engine.stream import Stream
 
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -17,13 +18,14 @@ Stored = (
 
 
 class Keyspace:
-    __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked")
+    __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked", "orders")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.values: dict[bytes, Stored] = {}
         self.expires_ms: dict[bytes, int] = {}
         self.unchecked: list[bytes] = []  # Keys with an expiry that drop_expired has not looked at yet.
+        self.orders = Orders()  # Of scans under way.
         self.dropped: list[bytes] = []  # Keys whose time came, for the journal and for those who wait.
 
     def find(self, key: bytes, now_ms: int) -> Stored | None:
@@ -46,6 +48,7 @@ class Keyspace:
     def clear(self) -> None:
         self.values.clear()
         self.expires_ms.clear()
+        self.orders = Orders()
 
     def drop_if_expired(self, key: bytes, now_ms: int) -> None:
         when = self.expires_ms.get(key)
