@@ -21,8 +21,8 @@ class State:
     __slots__ = (
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
-        "errors", "error_replies", "connections_received", "expired_keys", "expired_actively", "commands_processed", "port",
-        "build",
+        "errors", "error_replies", "connections_received", "expired_keys", "expired_actively", "commands_processed",
+        "port", "build",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
