@@ -29,14 +29,14 @@ class PlainCluster(redis.RedisCluster):
 
 def connect(hosts: Sequence[tuple[str, int]], options: dict[str, Any], *, is_async: bool) -> Any:
     options.pop("health_check_interval")
+    node: Any = redis.asyncio.cluster.ClusterNode if is_async else redis.cluster.ClusterNode
+    nodes = [node(host, port) for host, port in hosts]
     if not is_async:
-        nodes = [redis.cluster.ClusterNode(host, port) for host, port in hosts]
         client: Any = PlainCluster(startup_nodes=nodes, **options)
         forget_callbacks(client.cluster_response_callbacks)
         forget_callbacks(client.result_callbacks)
         return client
-    async_nodes = [redis.asyncio.cluster.ClusterNode(host, port) for host, port in hosts]
-    client = redis.asyncio.RedisCluster(startup_nodes=async_nodes, **options)
+    client = redis.asyncio.RedisCluster(startup_nodes=nodes, **options)
     forget_callbacks(client.response_callbacks)  # All nodes share it.
     forget_callbacks(client.result_callbacks)
     return client

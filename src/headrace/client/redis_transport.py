@@ -210,7 +210,7 @@ def words_of(request: Request[Any]) -> list[Any]:
     """What is handed to redis-py. Its fast packer knows no surrogates, so such words go out as bytes."""
     first, *rest = request.argv
     if first == "COMMAND" and rest:
-        first = f"COMMAND {rest.pop(0)}"  # COMMAND alone would be taken for its own question about all commands.
+        first = f"COMMAND {rest.pop(0)!s}"  # COMMAND alone would be taken for its own question about all commands.
     return [first, *(encode_text(word) if isinstance(word, str) and not word.isascii() else word for word in rest)]
 
 
