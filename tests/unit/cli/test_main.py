@@ -1,12 +1,22 @@
 """How the headrace command ends, and what it says then."""
 
-import subprocess
 import sys
 
 import pytest
 
 from headrace.cli import exit_codes, main
-from headrace.errors import ConfigError
+from headrace.cli.usage import WrongUsage
+from headrace.errors import (
+    AccessDenied,
+    CommandError,
+    ConfigError,
+    ConnectionLost,
+    HeadraceError,
+    NotFound,
+    ProtocolError,
+    Refused,
+    Unreachable,
+)
 
 
 def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -49,11 +59,55 @@ def test_an_error_of_ours_is_one_line_and_no_traceback(
     assert capsys.readouterr().err == "headrace: port 7379 is taken\n"
 
 
-def test_help_needs_neither_the_engine_nor_rich() -> None:
-    """What makes help slow is imports; they are counted here instead of the time."""
-    code = "import sys, headrace.cli.main; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (WrongUsage("there is nothing to publish."), exit_codes.USAGE, "there is nothing to publish."),
+        (NotFound("NOGROUP there is none."), exit_codes.NOT_FOUND, "there is none."),
+        (Unreachable("Cannot reach it."), exit_codes.CANNOT_CONNECT, "Cannot reach it."),
+        (ConnectionLost("It broke."), exit_codes.CANNOT_CONNECT, "It broke."),
+        (ProtocolError("It speaks another language."), exit_codes.CANNOT_CONNECT, "It speaks another language."),
+        (AccessDenied("It refuses."), exit_codes.FAILURE, "It refuses."),
+        (Refused("group 'a' needs it."), exit_codes.FAILURE, "group 'a' needs it."),
+        (CommandError("ERR syntax error"), exit_codes.FAILURE, "syntax error"),
+        (CommandError("OOM command not allowed"), exit_codes.FAILURE, "command not allowed"),
+        (HeadraceError("two\nlines \x1b[2J"), exit_codes.FAILURE, "two\\nlines \\x1b[2J"),
+    ],
+)
+def test_each_error_has_its_code_and_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: HeadraceError, code: int, said: str
+) -> None:
+    def fail(**_: object) -> None:
+        raise error
 
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("headrace.")}
-    assert rooms == {"cli", "errors"}
-    assert "rich.markdown" not in loaded
+    monkeypatch.setattr(main, "app", fail)
+
+    assert end_of(monkeypatch, "tail", "orders") == code
+    assert capsys.readouterr().err == f"headrace: {said}\n"
+
+
+def test_ctrl_c_has_its_code_and_no_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "app", interrupted)
+
+    assert end_of(monkeypatch, "tail", "orders") == exit_codes.INTERRUPTED
+    assert capsys.readouterr().err == ""
+
+
+def test_unreadable_options_are_one_line_that_names_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert end_of(monkeypatch, "streams", "ls", "--zebra") == exit_codes.USAGE
+    assert capsys.readouterr().err == "headrace: No such option: --zebra. See: headrace streams ls --help\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["streams"], ["groups"]])
+def test_a_bare_command_shows_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    end_of(monkeypatch, *arguments)
+
+    shown = capsys.readouterr()
+    assert "Usage: " + " ".join(["headrace", *arguments]) in shown.out + shown.err

@@ -1,9 +1,13 @@
 """Rows on a terminal and in a pipe."""
 
+import errno
 import io
 import json
 
-from headrace.cli.output import show_rows
+import pytest
+
+from headrace.cli.output import ClosedPipe, show_facts, show_rows, table_cell
+from headrace.errors import HeadraceError
 
 ROWS = [
     {"name": "orders", "length_entries": 1200, "owner": None},
@@ -60,3 +64,61 @@ def test_square_brackets_of_users_are_text_and_not_markup() -> None:
     show_rows(COLUMNS, ROWS, stream=terminal)
 
     assert "[red]" in terminal.getvalue()
+
+
+def test_facts_are_one_json_object_in_a_pipe_and_two_tables_on_a_terminal() -> None:
+    facts = {"stream": "orders", "lag": None, "by_group": [{"group": "billing", "lag": None}]}
+    pipe, terminal = io.StringIO(), Terminal()
+
+    show_facts(facts, more="by_group", columns=["group", "lag"], stream=pipe)
+    show_facts(facts, more="by_group", columns=["group", "lag"], stream=terminal)
+
+    assert json.loads(pipe.getvalue()) == facts
+    assert terminal.getvalue().count("unknown") == 2
+    assert "by group" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "shown"),
+    [(0, "0.0s"), (3400, "3.4s"), (60_000, "1m0s"), (723_000, "12m3s"), (7_500_000, "2h5m"), (90_000_000, "1d1h")],
+)
+def test_idle_times_are_durations_on_a_terminal(idle_ms: int, shown: str) -> None:
+    assert table_cell(idle_ms, "idle_ms") == shown
+
+
+def test_control_characters_never_reach_a_terminal() -> None:
+    terminal = Terminal()
+
+    show_rows(["value"], [{"value": "\x1b[31mred\x07\x9b"}, {"value": b"\x1b]0;x"}], stream=terminal)
+
+    assert "\\x1b[31mred\\x07\\x9b" in terminal.getvalue()
+    assert "\\x1b]0;x" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(("payload", "shown"), [(1200, "1200"), ("tea", "tea"), ({}, "{}"), (None, "null")])
+def test_a_payload_is_shown_as_it_is(payload: object, shown: str) -> None:
+    assert table_cell(payload, "payload") == shown
+
+
+def test_half_characters_are_escaped_at_any_depth() -> None:
+    pipe = io.StringIO()
+
+    show_rows(["value"], [{"value": {"a": ["\udcff"], "\udcfe": b"\xfd"}}], stream=pipe)
+
+    assert json.loads(pipe.getvalue()) == {"value": {"a": ["\\xff"], "\\xfe": "\\xfd"}}
+
+
+class Gone(io.StringIO):
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def flush(self) -> None:
+        raise self.error
+
+
+def test_a_reader_that_went_away_is_no_error_and_a_full_disk_is_one() -> None:
+    with pytest.raises(ClosedPipe):
+        show_rows(COLUMNS, ROWS, stream=Gone(BrokenPipeError()))
+    with pytest.raises(HeadraceError, match="cannot write the output: No space left on device"):
+        show_rows(COLUMNS, ROWS, stream=Gone(OSError(errno.ENOSPC, "No space left on device")))
