@@ -9,7 +9,8 @@
 -- dropped here too, where the native option leaves them pending.
 
 local PART = 1000 -- Words handed to one command; Lua's stack takes about 8000.
-local LOOK_AT = 10000 -- With a count, as many idle entries are put in order, those with the lowest IDs.
+local LOOK_AT = 1000 -- With a count, so many idle entries are put in order at a time, lowest IDs first.
+local LOOKS = 100 -- And no more often than this in one call; it goes on only while what it finds is gone.
 local EVERYTHING = '9223372036854775807'
 
 local key, group, consumer, least_idle = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
@@ -37,38 +38,56 @@ local function read_new(most)
   return redis.pcall(unpack(words))
 end
 
--- One call, so that all idle times are taken at the same moment.
-local look_at = count > 0 and math.max(count, LOOK_AT) or EVERYTHING
-local idle = redis.pcall('XPENDING', key, group, 'IDLE', least_idle, '-', '+', look_at)
-if idle.err then
-  -- XREADGROUP fails as well then, in its own words.
-  return idle.err:find('^NOGROUP') and read_new(1) or idle
-end
-for i, row in ipairs(idle) do
-  row.place = i
-end
-table.sort(idle, function(one, other)
-  if one[3] ~= other[3] then
-    return one[3] > other[3]
+-- Idle entries from a place on, the longest idle first, and the highest ID among them. One XPENDING, so that all idle
+-- times are taken at the same moment.
+local function look(from, most)
+  local idle = redis.pcall('XPENDING', key, group, 'IDLE', least_idle, from, '+', most)
+  local highest = not idle.err and #idle > 0 and idle[#idle][1]
+  for i, row in ipairs(idle) do
+    row.place = i
   end
-  return one.place < other.place
-end)
-
-local entries, next_idle = {}, 1
-while next_idle <= #idle and (count == 0 or #entries < count) do
-  local wanted = count == 0 and PART or math.min(PART, count - #entries)
-  local ids = {}
-  for i = next_idle, math.min(next_idle + wanted - 1, #idle) do
-    ids[#ids + 1] = idle[i][1]
-  end
-  local last = next_idle + #ids - 1
-  for _, entry in ipairs(redis.call('XCLAIM', key, group, consumer, 0, unpack(ids))) do
-    while idle[next_idle][1] ~= entry[1] do
-      next_idle = next_idle + 1 -- This one is gone from the stream.
+  table.sort(idle, function(one, other)
+    if one[3] ~= other[3] then
+      return one[3] > other[3]
     end
-    entries[#entries + 1] = {entry[1], entry[2], idle[next_idle][3], idle[next_idle][4]}
+    return one.place < other.place
+  end)
+  return idle, highest
+end
+
+local entries = {}
+
+local function claim(idle)
+  local at = 1
+  while at <= #idle and (count == 0 or #entries < count) do
+    local ids = {}
+    for i = at, math.min(#idle, at + (count == 0 and PART or math.min(PART, count - #entries)) - 1) do
+      ids[#ids + 1] = idle[i][1]
+    end
+    local last = at + #ids - 1
+    for _, entry in ipairs(redis.call('XCLAIM', key, group, consumer, 0, unpack(ids))) do
+      while idle[at][1] ~= entry[1] do
+        at = at + 1 -- This one is gone from the stream.
+      end
+      entries[#entries + 1] = {entry[1], entry[2], idle[at][3], idle[at][4]}
+    end
+    at = last + 1
   end
-  next_idle = last + 1
+end
+
+local most = count > 0 and math.max(count, LOOK_AT) or EVERYTHING
+local from = '-'
+for _ = 1, LOOKS do
+  local idle, highest = look(from, most)
+  if idle.err then
+    -- XREADGROUP fails as well when there is no group, in its own words.
+    return idle.err:find('^NOGROUP') and read_new(1) or idle
+  end
+  claim(idle)
+  if count == 0 or #entries == count or #idle < most then
+    break
+  end
+  from = '(' .. highest
 end
 
 if count == 0 or #entries < count then

@@ -4,9 +4,9 @@
 -- ARGV   MINID id, or MAXLEN n; then DRYRUN to change nothing
 -- reply  [entries removed, or to be removed; the ID reached: lower ones go; the group that holds it back, or ""]
 --
--- What a group needs begins with its lowest pending ID whose entry is still there, or else behind its last-delivered-id.
--- A group is named only when an entry that was meant to go is kept for it. The place of MAXLEN is found from the nearer
--- end, and a dry run counts what would go: the work grows with the entries passed over.
+-- What a group needs begins with its lowest pending ID whose entry is still there, or else behind its
+-- last-delivered-id. A group is named only when an entry that was meant to go is kept for it. The place of MAXLEN is
+-- found from the nearer end, and a dry run counts what would go: the work grows with the entries passed over.
 
 local PAGE = 100 -- Entries come with their fields, so a few at a time.
 local LEAPS = 1000 -- After so many pending IDs without entry the next one counts as needed.
