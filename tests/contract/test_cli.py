@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +131,20 @@ def test_publish_on_a_terminal_tells_the_bare_id(shell: Shell, server: Server) -
     shown = shell.terminal("publish", "orders", "item=tea")
 
     assert shown.out == entries(server)[0][0].decode() + "\n"
+
+
+def test_a_file_published_on_a_terminal_shows_progress_and_a_summary(
+    shell: Shell, server: Server, tmp_path: Path
+) -> None:
+    lines = tmp_path / "orders.ndjson"
+    lines.write_bytes(b'{"item":"tea"}\n' * 3000)
+
+    with lines.open("rb") as file:
+        shown = on_terminal("publish", "orders", "-", url=shell.url, stdin=file)
+
+    assert shown.code == 0
+    assert "3,000 messages" in shown.out and "first id" in shown.out
+    assert len(entries(server)) == 3000
 
 
 # tail

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 TIMEOUT_S = 60.0  # Only to end a broken test.
 COMMAND = [sys.executable, "-m", "headrace"]
@@ -59,13 +59,16 @@ def start_headrace(*arguments: str, url: str) -> subprocess.Popen[bytes]:
     )
 
 
-def on_terminal(*arguments: str, url: str, types: str = "") -> Ended:
-    """Run it on a terminal of its own, 160 wide; what it shows on stdout and stderr comes together, as `out`."""
+def on_terminal(*arguments: str, url: str, types: str = "", stdin: IO[bytes] | None = None) -> Ended:
+    """Run it on a terminal of its own, 160 wide; what it shows on stdout and stderr comes together, as `out`.
+
+    A file given as stdin takes the place of the keyboard.
+    """
     master, slave = pty.openpty()
     look = {"COLUMNS": "160", "TERM": "xterm", "NO_COLOR": "1"}
     process = subprocess.Popen(
         [*COMMAND, *arguments],
-        stdin=slave,
+        stdin=slave if stdin is None else stdin,
         stdout=slave,
         stderr=slave,
         env=environment(url, look),
