@@ -26,17 +26,16 @@ COUNTER = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "standalone: not on a cluster")
-    config.addinivalue_line("markers", "real: not on our own broker")
+    config.addinivalue_line("markers", "other_process: needs a server that other processes can reach")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "deployment" in metafunc.fixturenames:
-        marks = {mark.name for mark in metafunc.definition.iter_markers()}
+        is_shared = metafunc.definition.get_closest_marker("other_process") is not None
         chosen = [
             pytest.param(one, marks=[pytest.mark.long] if one.is_long else [], id=one.name)
             for one in deployments()
-            if not ("standalone" in marks and one.is_cluster) and not ("real" in marks and one.is_ours)
+            if not (is_shared and one.is_in_process)
         ]
         metafunc.parametrize("deployment", chosen, scope="session")
     if "flavour" in metafunc.fixturenames:
@@ -92,9 +91,24 @@ def connect(url: str, open_url: Callable[..., Any]) -> Callable[..., Any]:
     return connect
 
 
+@pytest.fixture(scope="session")
+def kept_clients(loop_thread: LoopThread) -> Iterator[Callable[[str, str], Any]]:
+    """One client per URL and flavour for the whole run: most tests need no more."""
+    clients: dict[tuple[str, str], Any] = {}
+
+    def get(url: str, flavour: str) -> Any:
+        if (url, flavour) not in clients:
+            clients[url, flavour] = open_client(flavour, loop_thread, url)
+        return clients[url, flavour]
+
+    yield get
+    for client in clients.values():
+        client.close()
+
+
 @pytest.fixture
-def client(connect: Callable[..., Any]) -> Any:
-    return connect()
+def client(url: str, flavour: str, kept_clients: Callable[[str, str], Any]) -> Any:
+    return kept_clients(url, flavour)
 
 
 @pytest.fixture
@@ -117,6 +131,8 @@ def group(stream: Any) -> Any:
 
 
 @pytest.fixture
-def spy(client: Any) -> Spy:
+def spy(client: Any) -> Iterator[Spy]:
     """What the client sends."""
-    return Spy(client)
+    spy = Spy(client)
+    yield spy
+    spy.leave()

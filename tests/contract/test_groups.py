@@ -323,26 +323,20 @@ def test_a_limited_claim_stops_there(stream, group):
     assert ids(group.claim("bob", limit=2).entries) == ["1-0", "2-0"]
 
 
-def test_another_consumer_takes_over_from_a_killed_one(url, deployment, connect, name):
-    if deployment.name == "embedded":  # Another process cannot be in this one; its entries are read here instead.
-        stream = connect().stream(name)
-        group = stream.group("billing")
-        group.create(start="beginning")
-        fill(stream, 10)
-        group.read("ann")
-    else:
-        stream = connect().stream(name)
-        group = stream.group("billing")
-        group.create(start="beginning")
-        fill(stream, 10)
-        code = (
-            "import sys, time; from headrace import Client\n"
-            f"Client({url!r}).stream({name!r}).group('billing').read('ann')\n"
-            "print('read', flush=True); time.sleep(600)"
-        )
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None and process.stdout.readline() == b"read\n"
-            os.kill(process.pid, signal.SIGKILL)
+@pytest.mark.other_process
+def test_another_consumer_takes_over_from_a_killed_one(url, connect, name):
+    stream = connect().stream(name)
+    group = stream.group("billing")
+    group.create(start="beginning")
+    fill(stream, 10)
+    code = (
+        "import sys, time; from headrace import Client\n"
+        f"Client({url!r}).stream({name!r}).group('billing').read('ann')\n"
+        "print('read', flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"read\n"
+        os.kill(process.pid, signal.SIGKILL)
 
     assert ids(group.claim("bob").entries) == [f"{number}-0" for number in range(1, 11)]
 

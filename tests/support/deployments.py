@@ -42,8 +42,7 @@ class Deployment:
     name: str
     start: Callable[[], AbstractContextManager[str]]
     is_long: bool = False
-    is_ours: bool = False
-    is_cluster: bool = False
+    is_in_process: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -52,15 +51,15 @@ class Deployment:
 @functools.cache
 def deployments() -> tuple[Deployment, ...]:
     found = [
-        Deployment("embedded", in_process, is_ours=True),
-        Deployment("headrace", our_broker, is_ours=True),
+        Deployment("embedded", in_process, is_in_process=True),
+        Deployment("headrace", our_broker),
     ]
     for kind in real_kinds():
         is_long = not is_from_wheel(kind)
         found.append(Deployment(kind.name, partial(standalone, kind), is_long=is_long))
         found.append(Deployment(f"{kind.name}-unix", partial(socket_file, kind), is_long=is_long))
         found.append(Deployment(f"{kind.name}-sentinel", partial(behind_sentinels, kind), is_long=True))
-        found.append(Deployment(f"{kind.name}-cluster", partial(three_primaries, kind), is_long=True, is_cluster=True))
+        found.append(Deployment(f"{kind.name}-cluster", partial(three_primaries, kind), is_long=True))
     return tuple(found)
 
 

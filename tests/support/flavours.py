@@ -51,7 +51,7 @@ class Waited:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.target, name)
         if not callable(value):
-            return value
+            return self._settle(value)
 
         def call(*arguments: Any, **options: Any) -> Any:
             return self._settle(value(*arguments, **options))
@@ -59,7 +59,7 @@ class Waited:
         return call
 
     def _settle(self, result: Any) -> Any:
-        if isinstance(result, (AsyncStream, AsyncGroup)):
+        if isinstance(result, (AsyncClient, AsyncStream, AsyncGroup)):
             return Waited(result, self._loop)
         if inspect.iscoroutine(result):
             return self._loop.run(result)
@@ -95,11 +95,14 @@ class Spy:
     """Stands between a client of either flavour and its transport, and writes down what is sent."""
 
     def __init__(self, client: Any) -> None:
-        target = client.target if isinstance(client, Waited) else client
-        self._inner = target._transport
+        self._client = client.target if isinstance(client, Waited) else client
+        self._inner = self._client._transport
         self.url = self._inner.url
         self.sent: list[tuple[Any, ...]] = []
-        target._transport = self
+        self._client._transport = self
+
+    def leave(self) -> None:
+        self._client._transport = self._inner
 
     def call(self, request: Any, timeout_s: float) -> Any:
         self.sent.append(request.argv)

@@ -22,6 +22,8 @@ from headrace.client.results import encode_text
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
+    CommandError,
+    ConfigError,
     ConnectionLost,
     HeadraceError,
     ProtocolError,
@@ -85,7 +87,9 @@ def connect_one(target: Target, timeout_s: float, options: dict[str, Any], *, is
     library: Any = redis.asyncio if is_async else redis
     options["db"] = target.database
     if target.kind == "sentinel":
-        sentinel_options = {"socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S}
+        sentinel_options = {
+            "socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S, "retry": options["retry"],
+        }  # fmt: skip
         module: Any = redis.asyncio.sentinel if is_async else redis.sentinel
         sentinel = module.Sentinel(target.hosts, sentinel_kwargs=sentinel_options, **options)
         return sentinel.master_for(target.service)
@@ -256,6 +260,10 @@ def translate(error: Exception, target: Target) -> HeadraceError:
         return ConnectionLost(f"all {MAX_CONNECTIONS} connections to {where} are in use; nothing was sent.")
     if isinstance(error, redis.exceptions.InvalidResponse):
         return ProtocolError(f"{where} does not speak the Redis protocol. Check host and port.")
+    if isinstance(error, redis.exceptions.DataError):
+        return ConfigError(f"this command cannot be sent: {error}")
+    if "command doesn't exist" in str(error):  # redis-py asks a cluster for its commands first.
+        return CommandError(f"ERR unknown command: {error}")
     if isinstance(error, (redis.exceptions.ConnectionError, redis.exceptions.RedisClusterException, OSError)):
         return translate_connection(error, where)
     raise error
