@@ -5,6 +5,7 @@ arrive here as HeadraceError and become one line on stderr and an exit code; any
 traceback. The codes are in exit_codes.py.
 """
 
+import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -66,6 +67,7 @@ app.command("ack")(ack.ack)
 
 def run() -> None:
     """The entry point of `headrace` and of `python -m headrace`."""
+    open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # A terminal of few letters is no reason to fail.
@@ -92,6 +94,24 @@ def run_app() -> int:
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        drop_output()
+        say("cannot write the output: no space left on the device.")
+        return FAILURE
+
+
+def open_missing_streams() -> None:
+    """Started without stdin, stdout or stderr (`>&-`), a connection would take their place and get our output."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # Each takes the lowest number that is free.
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0)  # noqa: SIM115 - by number, and open until the end.
+    sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115 - as above.
+    sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115 - as above.
 
 
 def words_of(error: HeadraceError) -> str:

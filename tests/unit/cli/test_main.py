@@ -1,6 +1,9 @@
 """How the headrace command ends, and what it says then."""
 
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +114,21 @@ def test_a_bare_command_shows_its_help(
 
     shown = capsys.readouterr()
     assert "Usage: " + " ".join(["headrace", *arguments]) in shown.out + shown.err
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_command_started_without_one_of_its_streams_ends_as_usual(closed: int) -> None:
+    script = f"exec {closed}>&-; exec {shlex.quote(sys.executable)} -m headrace publish orders"
+
+    ended = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True)
+
+    assert ended.returncode == exit_codes.USAGE
+    assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_a_full_disk_is_told_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run([sys.executable, "-m", "headrace", "--help"], stdout=full, stderr=subprocess.PIPE)
+
+    assert ended.returncode == exit_codes.FAILURE
+    assert ended.stderr.startswith(b"headrace: cannot write the output") and ended.stderr.count(b"\n") == 1
