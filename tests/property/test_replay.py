@@ -1,8 +1,8 @@
 """Memory can be made again from the records alone.
 
 Random commands run with a journal; the records, read back as the journal would, are applied to an empty state. Both
-must then hold the same, byte by byte. Only when a consumer was last seen, and how often a repeated message was answered, are
-not worth a record.
+must then hold the same, byte by byte. Only when a consumer was last seen, and how often a repeated message was
+answered, are not worth a record.
 """
 
 from __future__ import annotations
