@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from headrace.cli.version import loaded_build
 from headrace.testing import running_broker
@@ -94,6 +96,51 @@ def test_a_socket_path_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path)
     assert process.returncode == 1
     assert said.decode().startswith("headrace: ")
     assert said.count(b"\n") == 1
+
+
+def test_a_second_broker_on_the_same_addresses_leaves_the_first_one_its_socket_file(tmp_path: Path) -> None:
+    port = free_port()
+    path = tmp_path / "broker.sock"
+    with serving("--port", str(port), "--unixsocket", str(path)) as first:
+        first_line(first)
+        for other_port in (port, free_port()):  # Stumbles over the port, then over the file.
+            with serving("--port", str(other_port), "--unixsocket", str(path)) as second:
+                second.communicate(timeout=TIMEOUT_S)
+            assert second.returncode == 1
+
+        with redis.Redis(unix_socket_path=str(path)) as client:
+            assert client.ping()
+
+
+def test_a_file_that_is_no_socket_is_never_touched(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with serving("--port", str(free_port()), "--unixsocket", str(path)) as process:
+        process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 1
+    assert path.read_text() == "mine"
+
+
+def test_an_empty_socket_path_is_one_clear_sentence() -> None:
+    with serving("--port", str(free_port()), "--unixsocket", "") as process:
+        _, said = process.communicate(timeout=TIMEOUT_S)
+
+    assert process.returncode == 1
+    assert re.fullmatch(r"headrace: [^\n]*--unixsocket[^\n]*\n", said.decode())
+
+
+def test_it_runs_and_stops_cleanly_without_a_standard_error() -> None:
+    port = free_port()
+    command = f"exec {sys.executable} -m headrace serve --memory --port {port} 2>&-"
+    with child_process(["sh", "-c", command], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        with process.stdout, redis.Redis(port=port, retry=Retry(ConstantBackoff(0.05), 200)) as client:
+            assert client.ping()
+            process.terminate()
+            process.wait(timeout=TIMEOUT_S)
+
+    assert process.returncode == 0
 
 
 def test_a_unix_socket_answers_beside_the_port_and_is_gone_afterwards(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def build_name() -> str:
 
 def serve(settings: Settings, ready: Callable[[str], None]) -> None:
     """Run a broker until SIGTERM or SIGINT. `ready` is told the address once clients can connect."""
+    fill_standard_files()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(run(settings, ready))
 
@@ -64,6 +65,7 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     servers: list[asyncio.AbstractServer] = []
+    socket_file: tuple[int, int] | None = None  # Ours, once it is there. Never that of another server, nor any file.
     try:
         urls: list[str] = []
         if settings.port is not None:
@@ -74,6 +76,7 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
             urls.append(f"redis://{host}:{state.port}")
         if settings.unixsocket is not None:
             servers.append(await open_socket_file(listener, settings.unixsocket))
+            socket_file = identify(settings.unixsocket)
             urls.append(f"unix://{settings.unixsocket}")
         settle_memory()
         ready(" and ".join(urls))
@@ -83,9 +86,26 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
             server.close()
         listener.close()
         await until_closed(listener)
-        if settings.unixsocket is not None:
+        if settings.unixsocket is not None and socket_file is not None:
             with contextlib.suppress(OSError):
-                os.unlink(settings.unixsocket)
+                if identify(settings.unixsocket) == socket_file:
+                    os.unlink(settings.unixsocket)
+
+
+def identify(path: str) -> tuple[int, int]:
+    """Which file this is, whatever its name."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def fill_standard_files() -> None:
+    """Descriptors 0 to 2 that are closed become /dev/null: a socket there would get what is printed, and libuv aborts
+    when it has to close one.
+    """
+    descriptor = os.open(os.devnull, os.O_RDWR)
+    while descriptor <= 2:
+        descriptor = os.open(os.devnull, os.O_RDWR)
+    os.close(descriptor)
 
 
 def settle_memory() -> None:
@@ -116,6 +136,8 @@ async def open_port(listener: Listener, host: str, port: int) -> asyncio.Server:
 
 async def open_socket_file(listener: Listener, path: str) -> asyncio.AbstractServer:
     """A socket file left behind by a dead server is replaced; a live one is not."""
+    if not path:
+        raise ConfigError("The path of the Unix socket is empty. Name a file with --unixsocket.")
     if os.path.exists(path):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             raise ConfigError(f"{path} exists and is not a socket. Choose another path with --unixsocket.")
