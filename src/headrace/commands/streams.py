@@ -11,6 +11,7 @@ from headrace.commands.trimming import SYNTAX, Trim, trim
 from headrace.engine.idempotence import Idempotence, digest_fields
 from headrace.engine.ids import (
     INVALID_ID,
+    LONGEST_TEXT,
     MAX_ID,
     MAX_PART,
     name_of,
@@ -183,7 +184,7 @@ def take_add_option(options: AddOptions, argv: list[bytes], index: int, option: 
 
 def parse_entry_id(options: AddOptions, argument: bytes) -> None:
     if argument.endswith(b"-*"):
-        ms = parse_part(argument[:-2])
+        ms = parse_part(argument[:-2]) if len(argument) <= LONGEST_TEXT else -1
         if ms < 0:
             raise CommandError(INVALID_ID)
         options.entry_id = ms << 64

@@ -38,6 +38,8 @@ def parse_id(text: bytes, missing_sequence: int = 0) -> int:
 
 def parse_strict_id(text: bytes, missing_sequence: int = 0) -> int:
     """An ID as a client writes it, without `-` and `+`."""
+    if len(text) > LONGEST_TEXT:
+        raise CommandError(INVALID_ID)
     dash = text.find(b"-")
     if dash < 0:
         milliseconds = parse_part(text)
@@ -45,13 +47,16 @@ def parse_strict_id(text: bytes, missing_sequence: int = 0) -> int:
     else:
         milliseconds = parse_part(text[:dash])
         sequence = parse_part(text[dash + 1 :])
-    if milliseconds < 0 or sequence < 0 or len(text) > LONGEST_TEXT:
+    if milliseconds < 0 or sequence < 0:
         raise CommandError(INVALID_ID)
     return milliseconds << 64 | sequence
 
 
 def parse_part(text: bytes) -> int:
-    """One 64-bit half, or -1. Quirk of Redis, kept: leading blanks, zeros and one plus sign are let through."""
+    """One 64-bit half of a text that is not too long, or -1.
+
+    Quirk of Redis, kept: leading blanks, zeros and one plus sign are let through.
+    """
     if not text.isdigit():
         text = text.lstrip(b" \t\n\v\f\r")
         if text[:1] == b"+":

@@ -472,3 +472,9 @@ def test_xsetid_does_not_go_below_a_deleted_entry(broker: MemoryBroker) -> None:
     assert broker("XSETID s 4-0") == Refusal(
         "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id"
     )
+
+
+@pytest.mark.parametrize("zeros", [126, 5000])
+def test_an_endless_millisecond_before_a_free_sequence_is_refused(broker: MemoryBroker, zeros: int) -> None:
+    assert str(broker("XADD", "orders", b"0" * zeros + b"-*", "item", "tea")).startswith("ERR Invalid stream ID")
+    assert broker("EXISTS orders") == 0

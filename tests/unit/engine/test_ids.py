@@ -83,3 +83,9 @@ def test_a_bracket_needs_an_id(text: bytes) -> None:
         parse_range_start(text)
     with pytest.raises(CommandError, match=INVALID_ID):
         parse_range_end(text)
+
+
+@pytest.mark.parametrize("text", [b"1" * 5000, b"0" * 5000 + b"-1", b"1-" + b"0" * 5000])
+def test_an_endless_id_is_refused_like_any_other_wrong_one(text: bytes) -> None:
+    with pytest.raises(CommandError, match=INVALID_ID):
+        parse_strict_id(text)
