@@ -122,3 +122,33 @@ def test_adding_without_trimming_anything_looks_at_few_nodes() -> None:
     long("XADD s MAXLEN ~ 16000 100000-0 f v")
 
     assert work_of(long, "XADD s MAXLEN ~ 16000 * f v") <= work_of(short, "XADD s MAXLEN ~ 1000 * f v") + 40
+
+
+def test_claiming_one_entry_costs_the_same_however_many_were_given_together() -> None:
+    few, many = with_pending(1000, 0), with_pending(16_000, 0)
+    command = "XREADGROUP GROUP g cat COUNT 1 CLAIM 1000 STREAMS s >"
+
+    assert work_of(many, command) <= work_of(few, command) + 40
+
+
+def test_claiming_one_by_one_does_not_cost_more_and_more() -> None:
+    broker = with_pending(4000, 0)
+    command = "XREADGROUP GROUP g cat COUNT 1 CLAIM 1000 STREAMS s >"
+    early = sum(work_of(broker, command) for _ in range(300))
+    broker("XREADGROUP GROUP g cat COUNT 2000 CLAIM 1000 STREAMS s >")
+    work_of(broker, command)
+
+    assert sum(work_of(broker, command) for _ in range(300)) <= 1.5 * early
+
+
+def test_working_through_what_is_pending_costs_the_same_per_entry() -> None:
+    def drain(entries: int, look: str) -> float:
+        broker = with_pending(entries, 0)
+        work = 0
+        for first in range(1, entries, 10):
+            work += work_of(broker, look)
+            broker("XACK", "s", "g", *(f"{ms}-0" for ms in range(first, first + 10)))
+        return work / entries
+
+    for look in ("XPENDING s g", "XPENDING s g - + 1", "XREADGROUP GROUP g ann COUNT 1 STREAMS s 0"):
+        assert drain(4000, look) <= 2.5 * drain(500, look), look

@@ -275,18 +275,21 @@ def find_idle(ctx: Call, stream: Stream, group: Group, idle_ms: int, count: int)
     """Names and replies of entries pending for at least idle_ms, at most count (0: all)."""
     found: list[bytes] = []
     replies: list[bytes] = []
-    pending = group.pending
+    most = count  # Names looked at together; more and more, because what is gone is looked at in vain.
     for delivery in group.idle_deliveries(ctx.now_ms - idle_ms):
-        names = [name for name in delivery.names if pending.get(name) is delivery]
         idle = encode_integer(ctx.now_ms - delivery.time_ms if delivery.consumer is not None else -1)
         tail = idle + encode_integer(delivery.count)
-        for name, entry in zip(names, stream.entries_at(names), strict=True):
-            if entry is None:
-                continue
-            found.append(name)
-            replies.append(b"*4\r\n" + entry[4:] + tail)
-            if len(found) == count:
-                return found, replies
+        names, place = group.names_from(delivery, 0, most or len(delivery.names))
+        while names:
+            for name, entry in zip(names, stream.entries_at(names), strict=True):
+                if entry is None:
+                    continue
+                found.append(name)
+                replies.append(b"*4\r\n" + entry[4:] + tail)
+                if len(found) == count:
+                    return found, replies
+            most *= 2
+            names, place = group.names_from(delivery, place, most or len(delivery.names))
     return found, replies
 
 

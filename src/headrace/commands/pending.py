@@ -117,7 +117,7 @@ class Claim:
 
     __slots__ = (
         "name", "group_name", "stream", "group", "consumer", "min_idle_ms", "time_ms", "count", "only_ids", "replies",
-        "record", "is_changed", "run", "run_count",
+        "record", "is_changed", "run", "run_names", "run_count",
     )  # fmt: skip
 
     def __init__(self, ctx: Call, name: bytes, group_name: bytes, stream: Stream, group: Group) -> None:
@@ -134,6 +134,7 @@ class Claim:
         self.record = b""
         self.is_changed = False
         self.run: list[bytes] = []  # Neighbours that share one delivery, not yet assigned.
+        self.run_names: set[bytes] = set()
         self.run_count = 0
 
     def start(self, ctx: Call, consumer: bytes) -> None:
@@ -152,6 +153,7 @@ class Claim:
         if self.run and self.run_count != count:
             self.assign_run(ctx)
         self.run.append(name)
+        self.run_names.add(name)
         self.run_count = count
         self.replies.append(encode_bulk(name) if self.only_ids else entry)
         self.is_changed = True
@@ -175,6 +177,7 @@ class Claim:
                 ctx, self.name, self.group_name, self.consumer.name, self.time_ms, self.run_count, self.run
             )
         self.run = []
+        self.run_names = set()
 
 
 @command(
@@ -234,7 +237,7 @@ def xclaim(ctx: Call, argv: list[bytes]) -> Outcome:
         claim.time_ms = ctx.now_ms
     claim.start(ctx, argv[3])
     for entry_id in ids:
-        claim_one(ctx, claim, name_of(entry_id), is_forced=is_forced)
+        claim_one(ctx, claim, entry_id, is_forced=is_forced)
     claim.assign_run(ctx)
     record = claim.record if claim.is_changed else None
     # A claim with an old time may be due at once for somebody who waits with CLAIM.
@@ -242,11 +245,12 @@ def xclaim(ctx: Call, argv: list[bytes]) -> Outcome:
     return Outcome(encode_array(claim.replies), record, wake)
 
 
-def claim_one(ctx: Call, claim: Claim, name: bytes, *, is_forced: bool) -> None:
-    if name in claim.run:
+def claim_one(ctx: Call, claim: Claim, entry_id: int, *, is_forced: bool) -> None:
+    name = name_of(entry_id)
+    if name in claim.run_names:
         claim.assign_run(ctx)
     delivery = claim.group.pending.get(name)
-    [entry] = claim.stream.entries_at([name])
+    entry = claim.stream.find(entry_id)
     if entry is None:
         if delivery is not None:
             claim.drop(ctx, name)
@@ -313,7 +317,7 @@ def scan_and_claim(ctx: Call, claim: Claim, start: int, count: int) -> tuple[byt
             break
         delivery = group.pending[name]
         is_idle = delivery.consumer is None or ctx.now_ms - delivery.time_ms >= claim.min_idle_ms
-        entry = entries[index] if entries else claim.stream.entries_at([name])[0]
+        entry = entries[index] if entries else claim.stream.find(id_of(name))
         if entry is None:
             claim.drop(ctx, name)
             deleted.append(name)

@@ -13,6 +13,7 @@ Time arrives as now_ms. Replies and wire formats live in commands/.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from headrace.engine.ids import id_of
@@ -22,6 +23,7 @@ NEVER: Final = -1  # A consumer that was never given anything.
 MAX_DELIVERIES: Final = 2**63 - 1  # Counting stops there: no reply can hold more.
 RELEASED_MS: Final = 0  # Delivery time of an entry given back by XNACK: older than any threshold.
 SWEEP_AT: Final = 32  # Fewer stale items than this are not worth a sweep.
+STALE_FRONT: Final = 256  # So many names that left a delivery from its front are cut off.
 
 
 class Consumer:
@@ -53,11 +55,12 @@ class Delivery:
 class NameOrder:
     """Names in ID order, some of them stale. Sorted again when asked after an insertion out of order."""
 
-    __slots__ = ("names", "is_sorted")
+    __slots__ = ("names", "is_sorted", "passed")
 
     def __init__(self, names: list[bytes]) -> None:
         self.names = names
         self.is_sorted = False
+        self.passed = 0  # Stale names passed over since they were last swept; as many as there are names pay for it.
 
     def add(self, names: list[bytes]) -> None:
         """More names, themselves in ID order."""
@@ -223,6 +226,8 @@ class Group:
                 if consumer.emptied > SWEEP_AT and consumer.emptied * 2 > len(consumer.deliveries):
                     consumer.deliveries = deque([kept for kept in consumer.deliveries if kept.left])
                     consumer.emptied = 0
+        elif delivery.left * 4 < len(delivery.names):
+            self.shrink(delivery)
 
     # Acknowledging
 
@@ -285,21 +290,38 @@ class Group:
             order = own
         pending = self.pending
         found: list[bytes] = []
+        stale = 0
         for index in range(order.find(start), len(order.names)):
             name = order.names[index]
             delivery = pending.get(name)
             if delivery is None or (consumer is not None and delivery.consumer is not consumer):
+                stale += 1
                 continue
             if id_of(name) > end:
                 break
             found.append(name)
             if len(found) == count:
                 break
+        self.sweep(order, consumer, stale)
         return found
+
+    def sweep(self, order: NameOrder, consumer: Consumer | None, stale: int) -> None:
+        """So many stale names were passed over: take them all out once that has cost as much as sweeping does."""
+        order.passed += stale
+        if order.passed <= len(order.names):
+            return
+        order.passed = 0
+        pending = self.pending
+        if consumer is None:
+            order.names = [name for name in order.names if name in pending]
+        else:
+            own = set(self.names_of(consumer))
+            order.names = [name for name in order.names if name in own]
 
     def edges(self) -> tuple[bytes, bytes]:
         """The lowest and the highest pending name. There must be one."""
-        names = self.get_order().names
+        order = self.get_order()
+        names = order.names
         pending = self.pending
         low = 0
         while names[low] not in pending:
@@ -307,6 +329,7 @@ class Group:
         high = len(names) - 1
         while names[high] not in pending:
             high -= 1
+        self.sweep(order, None, low + len(names) - 1 - high)
         return names[low], names[high]
 
     def sort_times(self) -> None:
@@ -317,16 +340,35 @@ class Group:
             self.deliveries.popleft()
             self.emptied -= 1
 
-    def idle_deliveries(self, latest_ms: int) -> list[Delivery]:
-        """Deliveries made at latest_ms or before, the longest idle first. Costs what is found, not what is pending."""
+    def idle_deliveries(self, latest_ms: int) -> Iterator[Delivery]:
+        """Deliveries made at latest_ms or before, the longest idle first. Costs what is looked at, not what is pending.
+
+        Nothing may be delivered or acknowledged before the last one is taken.
+        """
         self.sort_times()
-        found: list[Delivery] = []
         for delivery in self.deliveries:
             if delivery.time_ms > latest_ms:
                 break
             if delivery.left:
-                found.append(delivery)
-        return found
+                yield delivery
+
+    def names_from(self, delivery: Delivery, start: int, most: int) -> tuple[list[bytes], int]:
+        """Up to `most` names that are still in the delivery, from a place on, and the place behind the last of them."""
+        pending = self.pending
+        names = delivery.names
+        place = start
+        while place < len(names) and pending.get(names[place]) is not delivery:
+            place += 1
+        if start == 0 and place > STALE_FRONT:
+            names = names[place:]
+            delivery.names = names
+            place = 0
+        found: list[bytes] = []
+        while place < len(names) and len(found) < most:
+            if pending.get(names[place]) is delivery:
+                found.append(names[place])
+            place += 1
+        return found, place
 
     def oldest_ms(self) -> int:
         """Time of the oldest delivery with something left; -1 when nothing is pending."""

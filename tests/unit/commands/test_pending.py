@@ -301,3 +301,13 @@ def test_an_entry_given_back_can_be_acknowledged(stream: MemoryBroker) -> None:
 )
 def test_xnack_refuses_what_makes_no_sense(stream: MemoryBroker, words: str, text: str) -> None:
     assert stream(f"XNACK s {words}") == Refusal(text)
+
+
+def test_very_many_entries_can_be_claimed_in_one_command(broker: MemoryBroker) -> None:
+    ids = [f"{number}-1" for number in range(1, 10_001)]
+    for entry_id in ids:
+        broker("XADD", "crowd", entry_id, "f", "v")
+    broker("XGROUP CREATE crowd g 0")
+
+    assert broker("XCLAIM", "crowd", "g", "ann", 0, *ids, *ids, "FORCE", "JUSTID") == [id_.encode() for id_ in ids * 2]
+    assert broker("XPENDING crowd g")[0] == 10_000
