@@ -31,7 +31,7 @@ class State:
         self.clients: dict[int, Call] = {}
         self.waiters = Waiters()
         self.waiting_keys = self.waiters.by_key  # Asked after every command whether anybody waits at all.
-        self.watched: dict[tuple[int, bytes], list[Call]] = {}
+        self.watched: dict[tuple[int, bytes], dict[int, Call]] = {}  # By place, then by client.
         self.records: list[bytes] = []  # Effects since the journal last took them.
         self.journaling = False
         self.changes = 0  # INFO: rdb_changes_since_last_save.
@@ -77,8 +77,10 @@ class State:
 
     def touch(self, database: int, key: bytes) -> None:
         """A key has changed: transactions that watch it will not run."""
-        for call in self.watched.get((database, key), ()):
-            call.is_stale = True
+        watchers = self.watched.get((database, key))
+        if watchers is not None:
+            for call in watchers.values():
+                call.is_stale = True
 
     def touch_database(self, database: int) -> None:
         """Every key of a database may have changed."""
@@ -123,7 +125,7 @@ class Call:
         self.postponed: list[bytes] | None = None  # A command held back by CLIENT PAUSE.
         self.queue: list[list[bytes]] | None = None  # Commands since MULTI.
         self.queue_failed = False
-        self.watching: list[tuple[int, bytes]] = []
+        self.watching: set[tuple[int, bytes]] = set()
         self.is_stale = False  # A watched key has changed.
         self.reply_mode = b"ON"
         self.skips_next = False
@@ -173,15 +175,15 @@ class Call:
     def watch(self, key: bytes) -> None:
         place = (self.db.number, key)
         if place not in self.watching:
-            self.watching.append(place)
-            self.state.watched.setdefault(place, []).append(self)
+            self.watching.add(place)
+            self.state.watched.setdefault(place, {})[self.id] = self
 
     def unwatch(self) -> None:
         for place in self.watching:
             watchers = self.state.watched.get(place)
             if watchers is not None:
-                watchers.remove(self)
+                watchers.pop(self.id, None)
                 if not watchers:
                     del self.state.watched[place]
-        self.watching = []
+        self.watching = set()
         self.is_stale = False

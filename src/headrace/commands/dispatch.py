@@ -253,9 +253,11 @@ def unblock(state: State, call: Call, reply: bytes) -> None:
 def serve_waiters(state: State, now_ms: int) -> None:
     """Run the commands of those who wait for keys that changed. What they change may wake others in turn."""
     while state.wakes:
-        database, key = state.wakes.pop(0)
-        for waiter in state.waiters.on_key(database, key):
-            retry(state, waiter, now_ms)
+        wakes = state.wakes
+        state.wakes = []
+        for database, key in wakes:
+            for waiter in state.waiters.on_key(database, key):
+                retry(state, waiter, now_ms)
 
 
 def retry(state: State, waiter: Waiter, now_ms: int) -> None:

@@ -83,12 +83,10 @@ class Waiters:
 
     def due(self, now_ms: int) -> list[Waiter]:
         """Those whose time has come, earliest first. Each must be removed or scheduled again by the caller."""
-        found: list[Waiter] = []
+        found: dict[int, Waiter] = {}
         when = self.next_ms()
         while when != NO_TIME and when <= now_ms:
             _, client_id = heapq.heappop(self.times)
-            waiter = self.by_client[client_id]
-            if waiter not in found:
-                found.append(waiter)
+            found[client_id] = self.by_client[client_id]
             when = self.next_ms()
-        return found
+        return list(found.values())

@@ -119,7 +119,7 @@ class Conversations:
     def settle(self, now_ms: int) -> list[Conversation]:
         """Let clients that were unblocked go on. Those who got something to send, or are to be closed."""
         state = self.state
-        speaking: list[Conversation] = []
+        speaking: dict[int, Conversation] = {}
         while state.resumed or state.speaking:
             calls = state.speaking
             state.speaking = []
@@ -132,9 +132,9 @@ class Conversations:
                 calls.append(call)
             for call in calls:
                 conversation = self.by_id.get(call.id)
-                if conversation is not None and conversation not in speaking:
-                    speaking.append(conversation)
-        return speaking
+                if conversation is not None:
+                    speaking[call.id] = conversation
+        return list(speaking.values())
 
     def tick(self, now_ms: int) -> None:
         """Serve those who waited until now."""

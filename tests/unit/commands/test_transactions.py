@@ -173,3 +173,13 @@ def test_steps_out_of_order_are_refused(broker: MemoryBroker, before: str, comma
     broker(before)
 
     assert broker(command) == Refusal(text)
+
+
+def test_very_many_keys_can_be_watched_and_forgotten(broker: MemoryBroker) -> None:
+    keys = [f"key{number}" for number in range(50_000)]
+    assert broker("WATCH", *keys) == b"OK"
+    broker.client()("SET key49999 new")
+    broker("MULTI")
+    assert broker("EXEC") is None
+
+    assert not broker.state.watched
