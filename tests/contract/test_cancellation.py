@@ -79,6 +79,24 @@ def test_100_000_cancelled_calls_leave_no_reply_to_the_wrong_caller(url, name):
     asyncio.run(cancel_many(url, name, 100_000))
 
 
+def test_a_cancelled_call_ends_whatever_it_was_about_to_do(url, name):
+    """While it connects, sends or waits: a cancellation is never lost."""
+
+    async def session():
+        chance = random.Random(7)
+        async with AsyncClient(url) as client:
+            group = client.stream(name).group("billing")
+            await group.create()
+            for _ in range(150):
+                task = asyncio.ensure_future(group.read("ann", wait="10m"))
+                await asyncio.sleep(chance.random() / 150)
+                task.cancel()
+                done, _ = await asyncio.wait([task], timeout=30)
+                assert done and task.cancelled()
+
+    asyncio.run(session())
+
+
 def test_an_entry_that_meets_a_cancelled_read_is_not_lost(url, name):
     """The server may give it to the one who has just left. Then it is pending there, else the next one gets it."""
 

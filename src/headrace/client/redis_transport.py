@@ -54,13 +54,17 @@ NOT_NOW: Final = (
 
 
 def options_of(target: Target, timeout_s: float, *, is_async: bool, may_wait: bool) -> dict[str, Any]:
-    """What every redis-py client is made with."""
+    """What every redis-py client is made with.
+
+    With asyncio the time of a call is limited by us and not by redis-py: it uses wait_for, which before Python 3.12
+    loses a cancellation that comes at the same moment as the result.
+    """
     answer_s = timeout_s + GRACE_S
     retry: Any = AsyncRetry(NoBackoff(), 0) if is_async else Retry(NoBackoff(), 0)
     options: dict[str, Any] = {
         "username": target.username,
         "password": target.password,
-        "socket_timeout": answer_s + BLOCK_MS / 1000 if may_wait else answer_s,
+        "socket_timeout": None if is_async else answer_s + BLOCK_MS / 1000 if may_wait else answer_s,
         "socket_connect_timeout": min(CONNECT_S, answer_s),
         "retry": retry,
         "health_check_interval": 0,

@@ -124,7 +124,10 @@ def parse_hosts(place: str, default_port: int, shown: str) -> tuple[tuple[str, i
             port_text = port_text.removeprefix(":")
         elif ":" in item:
             host, _, port_text = item.rpartition(":")
-        port = parse_number(port_text or str(default_port), "port", shown)
+        port_text = port_text or str(default_port)
+        if not port_text.isdecimal() or len(port_text) > 9:  # Perhaps a password whose host is missing: not shown.
+            raise ConfigError(f"the port of this URL is not a number. Write one like {EXAMPLES}.")
+        port = int(port_text)
         if not host:
             raise ConfigError(f"{shown} names no host. Write one like {EXAMPLES}.")
         if not 0 < port < 65536:
