@@ -96,7 +96,7 @@ URLS = [
     ("redis:/:s3cret@localhost",                   USAGE,           "begins with redis://"),
     ("redis://",                                   USAGE,           "names no host"),
     ("redis://:s3cret@",                           USAGE,           "names no host"),
-    ("redis://localhost:port",                     USAGE,           "'port' of redis://localhost:port is not a number"),
+    ("redis://localhost:port",                     USAGE,           "the port of this URL is not a number"),
     ("redis://localhost:99999",                    USAGE,           "not between 1 and 65535"),
     ("redis://localhost/first",                    USAGE,           "database 'first'"),
     ("redis://[::1",                               USAGE,           "cannot be read"),
