@@ -1,0 +1,31 @@
+"""The documented use of AsyncClient, as mypy --strict must see it. Checked by make lint; never run."""
+
+from typing import assert_type
+
+from headrace import AsyncClient, AsyncGroup, AsyncStream, Claimed, Entry, TrimReport
+
+
+async def streams() -> None:
+    async with AsyncClient("redis://localhost") as client:
+        orders = client.stream("orders")
+        assert_type(orders, AsyncStream)
+        assert_type(await orders.add({"id": "17"}), str)
+        assert_type(await orders.publish({"id": 17}, id="order-17"), str)
+        assert_type(await orders.length(), int)
+        assert_type(await orders.range(since="-1h"), list[Entry])
+        assert_type(await orders.get("1-0"), Entry | None)
+        assert_type(await orders.trim(keep=100_000), TrimReport)
+        async for entry in orders.iterate(page=7):
+            assert_type(entry, Entry)
+        async for entry in orders.follow(start="now"):
+            assert_type(entry, Entry)
+
+
+async def groups(client: AsyncClient) -> None:
+    billing = client.stream("orders").group("billing")
+    assert_type(billing, AsyncGroup)
+    assert_type(await billing.read("worker-1", count=10, wait="5s"), list[Entry])
+    assert_type(await billing.claim("worker-2", min_idle="5m"), Claimed)
+    assert_type(await billing.lag(), int | None)
+    async for entry in billing.consume("worker-1"):
+        await billing.ack(entry.id)
