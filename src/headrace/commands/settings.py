@@ -153,7 +153,7 @@ class Settings:
     def refresh(self) -> None:
         """Bring the attributes in line with the texts."""
         self.limits.max_entries = self.number("stream-node-max-entries")
-        self.limits.max_bytes = self.number("stream-node-max-bytes") * ENTRY_GROWTH
+        self.limits.max_bytes = min(self.number("stream-node-max-bytes") * ENTRY_GROWTH, MAX_LONG)
         self.idmp_duration_s = self.number("stream-idmp-duration")
         self.idmp_max_size = self.number("stream-idmp-maxsize")
         self.max_bulk_bytes = self.number("proto-max-bulk-len")

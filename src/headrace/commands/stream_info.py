@@ -3,7 +3,7 @@
 from headrace.commands.call import Call
 from headrace.commands.groups import no_group, wrong_arguments
 from headrace.commands.help import help_reply
-from headrace.commands.numbers import parse_integer
+from headrace.commands.numbers import MAX_INTEGER, parse_integer
 from headrace.commands.outcome import Outcome
 from headrace.commands.spec import block, command, container, integer, key, optional, text, word
 from headrace.commands.streams import NO_SUCH_KEY
@@ -75,7 +75,7 @@ def describe(ctx: Call, stream: Stream) -> list[tuple[str, bytes]]:
         ("radix-tree-nodes", encode_integer(len(stream.nodes) + 1)),
         ("last-generated-id", encode_bulk(name_of(stream.last_id))),
         ("max-deleted-entry-id", encode_bulk(name_of(stream.max_deleted))),
-        ("entries-added", encode_integer(stream.entries_added)),
+        ("entries-added", number_or_null(ctx, stream.entries_added)),
         ("recorded-first-entry-id", encode_bulk(name_of(stream.first_id))),
         ("idmp-duration", encode_integer(seen.duration_s if seen is not None else settings.idmp_duration_s)),
         ("idmp-maxsize", encode_integer(seen.max_size if seen is not None else settings.idmp_max_size)),
@@ -102,7 +102,8 @@ def describe_fully(ctx: Call, stream: Stream, count: int) -> list[tuple[str, byt
 
 
 def number_or_null(ctx: Call, number: int | None) -> bytes:
-    return encode_null(resp3=ctx.resp3) if number is None else encode_integer(number)
+    """Counters can be set to the highest number a reply can hold; what is counted from there on is not shown."""
+    return encode_null(resp3=ctx.resp3) if number is None else encode_integer(min(number, MAX_INTEGER))
 
 
 def entries_read(ctx: Call, group: Group) -> bytes:

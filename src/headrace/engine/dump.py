@@ -27,7 +27,7 @@ import zlib
 from collections import deque
 from typing import Final
 
-from headrace.engine.group import NEVER, Consumer, Delivery, Group
+from headrace.engine.group import MAX_DELIVERIES, NEVER, Consumer, Delivery, Group
 from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.keyspace import Stored
@@ -40,6 +40,7 @@ CHECKSUM_BYTES: Final = 4
 LONGEST_NUMBER: Final = 20  # A sign and 64 bits.
 LONGEST_ID: Final = 41
 MIN_NUMBER: Final = -(2**63)
+MAX_NUMBER: Final = 2**63 - 1  # What a reply can hold.
 
 
 def dump_value(value: Stored) -> bytes:
@@ -113,7 +114,8 @@ def put_numbers(parts: list[bytes], numbers: list[int]) -> None:
 
 
 def put_stream(parts: list[bytes], stream: Stream) -> None:
-    put_fields(parts, [name_of(stream.last_id), b"%d" % stream.entries_added, name_of(stream.max_deleted)])
+    added = min(stream.entries_added, MAX_NUMBER)
+    put_fields(parts, [name_of(stream.last_id), b"%d" % added, name_of(stream.max_deleted)])
     nodes = stream.nodes
     put_numbers(parts, [len(nodes), stream.room, stream.room_bytes])
     for node in nodes:
@@ -155,7 +157,7 @@ def put_publish_ids(parts: list[bytes], known: PublishIds | None) -> None:
 
 def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
     put_fields(parts, [name, name_of(group.last_id)])
-    put_numbers(parts, [group.entries_read, int(group.may_repeat), len(group.consumers)])
+    put_numbers(parts, [min(group.entries_read, MAX_NUMBER), int(group.may_repeat), len(group.consumers)])
     places: dict[bytes, int] = {}
     for consumer in group.consumers.values():
         places[consumer.name] = len(places)
@@ -213,7 +215,8 @@ class Reader:
         return number == 1
 
     def texts(self) -> list[bytes]:
-        return [self.text() for _ in range(self.number())]
+        """One at least: a key whose value is empty does not exist."""
+        return [self.text() for _ in range(self.number(1))]
 
     def entry_id(self) -> int:
         return checked_id(self.text())
@@ -245,7 +248,7 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
     last_id = reader.entry_id()
     stream.last_ms = last_id >> 64
     stream.last_seq = last_id & MAX_PART
-    stream.entries_added = reader.number()
+    stream.entries_added = reader.number(0, MAX_NUMBER)
     stream.max_deleted = reader.entry_id()
     nodes = reader.number()
     stream.room = reader.number(MIN_NUMBER) if nodes else reader.number(0, 0)
@@ -255,6 +258,8 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
         highest = load_node(reader, stream, highest, seals=left > 0)
     if highest > last_id:
         raise ValueError("an entry behind the stream's last ID")
+    if stream.length > stream.entries_added:
+        raise ValueError("more entries than were ever added")
     if stream.nodes:
         stream.hold_tail()
     for node in stream.nodes[: -UNPACKED_NODES - 1]:
@@ -278,7 +283,7 @@ def load_node(reader: Reader, stream: Stream, highest: int, *, seals: bool) -> i
     node.deleted_tail = reader.entry_id()
     sizes = [int(size) for size in reader.text().split(b",")]
     blob = reader.text()
-    highest = max(highest, node.first - 1)
+    highest = max(highest, node.first - 1, 0)  # No entry has the ID 0-0.
     names: list[bytes] = []
     entries: list[bytes] = []
     start = 0
@@ -339,9 +344,9 @@ def read_length(entry: bytes, position: int, mark: int) -> tuple[int, int]:
 def load_idempotence(reader: Reader) -> Idempotence | None:
     if not reader.flag():
         return None
-    known = Idempotence(reader.number(1), reader.number(1))
-    known.added = reader.number()
-    known.duplicates = reader.number()
+    known = Idempotence(reader.number(1, MAX_NUMBER), reader.number(1, MAX_NUMBER))
+    known.added = reader.number(0, MAX_NUMBER)
+    known.duplicates = reader.number(0, MAX_NUMBER)
     for _ in range(reader.number()):
         producer = reader.text()
         records: dict[bytes, int] = {}
@@ -367,12 +372,12 @@ def load_publish_ids(reader: Reader) -> PublishIds | None:
 
 
 def load_group(reader: Reader) -> Group:
-    group = Group(reader.entry_id(), reader.number(UNKNOWN))
+    group = Group(reader.entry_id(), reader.number(UNKNOWN, MAX_NUMBER))
     group.may_repeat = reader.flag()
     consumers: list[Consumer] = []
     for _ in range(reader.number()):
-        consumer = Consumer(reader.text(), reader.number())
-        consumer.active_ms = reader.number(NEVER)
+        consumer = Consumer(reader.text(), reader.number(0, MAX_NUMBER))
+        consumer.active_ms = reader.number(NEVER, MAX_NUMBER)
         if consumer.name in group.consumers:
             raise ValueError("two consumers of one name")
         group.consumers[consumer.name] = consumer
@@ -382,19 +387,20 @@ def load_group(reader: Reader) -> Group:
         place = reader.number(-1)
         if place >= len(consumers):
             raise ValueError("a delivery to a consumer that is not there")
-        time_ms = reader.number()
+        time_ms = reader.number(0, MAX_NUMBER)
         if time_ms < earliest_ms:
             raise ValueError("deliveries out of order")
         earliest_ms = time_ms
         owner = consumers[place] if place >= 0 else None
-        load_delivery(group, owner, time_ms, reader.number(), reader.text().split(b","))
+        load_delivery(group, owner, time_ms, reader.number(0, MAX_DELIVERIES), reader.text().split(b","))
     return group
 
 
 def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
     delivery = Delivery(owner, time_ms, count, names)
     for name in names:
-        checked_id(name)
+        if checked_id(name) > group.last_id and not group.may_repeat:
+            raise ValueError(f"{name!r} is pending and not delivered yet")
         if name in group.pending:
             raise ValueError(f"{name!r} is pending twice")
         group.pending[name] = delivery

@@ -185,6 +185,13 @@ def test_an_entry_that_would_forge_replies_is_refused(entry: bytes) -> None:
         fields(b"stream", b"0-5", b"1", b"0-0") + one_entry(ENTRY)[len(fields(*EMPTY_STREAM)) :],
         fields(*EMPTY_STREAM, *b"0 0 0 0 2 a 1-0 5 a 2-0 6 0".split()),
         fields(*EMPTY_STREAM, *b"0 0 0 0 0 1 g 0-0 0 0 0 1 0 1 1 1-0".split()),
+        fields(b"list", b"0"),
+        fields(b"set", b"0"),
+        one_entry(ENTRY.replace(b"1-0", b"0-0"), first=b"0-0"),
+        fields(b"stream", b"9-0", b"0", b"0-0") + one_entry(ENTRY)[len(fields(*EMPTY_STREAM)) :],
+        fields(b"stream", b"9-0", b"9223372036854775808", b"0-0", *b"0 0 0 0 0 0".split()),
+        fields(*EMPTY_STREAM, *b"0 0 0 0 0 1 g 1-0 0 0 1 ann 1 1 1 0 1 9223372036854775808 1-0".split()),
+        fields(*EMPTY_STREAM, *b"0 0 0 0 0 1 g 1-0 0 0 1 ann 1 1 1 0 1 1 2-0".split()),
     ],
 )  # fmt: skip
 def test_what_the_layout_does_not_say_is_refused(body: bytes) -> None:
@@ -202,3 +209,19 @@ def test_a_copy_remembers_what_was_deleted_from_the_end_of_a_node(broker: Memory
     broker("XADD t MINID ~ 3-0 5-0 f w")
 
     assert broker("XLEN t") == 3
+
+
+def test_a_copy_can_be_made_whatever_the_settings_and_counters_are(broker: MemoryBroker) -> None:
+    top = 2**63 - 1
+    broker(f"CONFIG SET stream-node-max-bytes {top} stream-node-max-entries {top}")
+    broker("XADD s 1-0 f v")
+    broker(f"XSETID s 1-0 ENTRIESADDED {top}")
+    broker(f"XGROUP CREATE s g 1-0 ENTRIESREAD {top}")
+    broker("XADD s 2-0 f v")
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+
+    assert broker("COPY s t") == 1
+    assert broker("RESTORE", "u", 0, broker("DUMP s")) == b"OK"
+    for key in ("s", "t", "u"):
+        assert broker(f"XINFO STREAM {key}")[11] == top
+        assert broker(f"XINFO GROUPS {key}")[0][9] == top
