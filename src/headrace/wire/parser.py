@@ -21,6 +21,7 @@ MAX_ARGUMENTS: Final = 1024 * 1024  # Redis's old multibulk limit: no honest com
 MAX_BULK_BYTES: Final = 512 * 1024 * 1024  # proto-max-bulk-len of Redis.
 MAX_INLINE_BYTES: Final = 64 * 1024  # Redis's limit for an inline request and for any header line.
 MAX_HELD_BYTES: Final = 1024 * 1024 * 1024  # client-query-buffer-limit of Redis: one unfinished command.
+TOO_MUCH_HELD: Final = "Protocol error: the unfinished command exceeds the query buffer limit"
 CHEAP_BYTES: Final = 4096  # So much can be looked at again with each chunk.
 GUESSES: Final = 4  # Borders tried before the slow reader looks for it.
 PROBE: Final = b"*1\r\n$5\r\nprobe\r\n"
@@ -173,7 +174,7 @@ class Parser:
         if self.held_bytes < self.next_check:
             return
         if self.held_bytes > MAX_HELD_BYTES:
-            raise ProtocolError("Protocol error: the unfinished command exceeds the query buffer limit")
+            raise ProtocolError(TOO_MUCH_HELD)
         rest = b"".join(self.held)
         strict = StrictReader(self.max_bulk_bytes)
         strict.feed(rest)
@@ -189,7 +190,7 @@ class Parser:
         self.next_check = 0
 
 
-def has_only_bytes(argv: list[bytes]) -> bool:
+def has_only_bytes(argv: list[Any]) -> bool:
     for item in argv:
         if not isinstance(item, bytes):
             return False
@@ -235,9 +236,11 @@ def is_border(data: bytes, border: int, given: int) -> bool:
 
 
 class StrictReader:
-    """Reads by Redis's rules, with Redis's texts. Slow and exact."""
+    """Reads by Redis's rules, with Redis's texts. Slow and exact. An unfinished array is gone on with, never reread."""
 
-    __slots__ = ("data", "position", "more", "more_bytes", "wanted_bytes", "max_bulk_bytes")
+    __slots__ = (
+        "data", "position", "more", "more_bytes", "wanted_bytes", "max_bulk_bytes", "words", "word_bytes", "missing",
+    )  # fmt: skip
 
     def __init__(self, max_bulk_bytes: int = MAX_BULK_BYTES) -> None:
         self.data = b""
@@ -246,16 +249,23 @@ class StrictReader:
         self.more_bytes = 0
         self.wanted_bytes = 0  # No use to look again with fewer: the value at hand is that long.
         self.max_bulk_bytes = max_bulk_bytes
+        self.words: list[bytes] = []  # Of an unfinished array.
+        self.word_bytes = 0
+        self.missing = 0  # Words it still lacks; 0: there is none.
 
     def feed(self, data: bytes) -> None:
         self.more.append(data)
         self.more_bytes += len(data)
 
     def waiting_bytes(self) -> int:
+        """How much is kept that is not done with yet."""
+        return self.unread_bytes() + self.word_bytes
+
+    def unread_bytes(self) -> int:
         return len(self.data) - self.position + self.more_bytes
 
     def is_empty(self) -> bool:
-        return self.waiting_bytes() == 0
+        return self.unread_bytes() == 0 and self.missing == 0
 
     def at_array(self) -> bool:
         return self.data[self.position : self.position + 1] in (b"*", b"")
@@ -272,12 +282,12 @@ class StrictReader:
             self.more_bytes = 0
 
     def next(self) -> list[bytes] | None:
-        waiting = self.waiting_bytes()
-        if waiting == 0 or waiting < self.wanted_bytes:
+        unread = self.unread_bytes()
+        if unread == 0 or unread < self.wanted_bytes:
             return None
         self.wanted_bytes = 0
         self.join()
-        if self.at_array():
+        if self.missing or self.at_array():
             return self.next_array()
         return self.next_inline()
 
@@ -297,15 +307,17 @@ class StrictReader:
         return words
 
     def next_array(self) -> list[bytes] | None:
-        end = self.find_line(self.position, "too big mbulk count string")
-        if end < 0:
-            return None
-        count = parse_length(self.data[self.position + 1 : end])
-        if count > MAX_ARGUMENTS or count == NOT_A_LENGTH:
-            raise ProtocolError("Protocol error: invalid multibulk length")
-        position = end + 2
-        argv: list[bytes] = []
-        for _ in range(count):
+        if not self.missing:
+            end = self.find_line(self.position, "too big mbulk count string")
+            if end < 0:
+                return None
+            count = parse_length(self.data[self.position + 1 : end])
+            if count > MAX_ARGUMENTS or count == NOT_A_LENGTH:
+                raise ProtocolError("Protocol error: invalid multibulk length")
+            self.position = end + 2
+            self.missing = max(0, count)
+        while self.missing:
+            position = self.position
             end = self.find_line(position, "too big bulk count string")
             if end < 0:
                 return None
@@ -319,9 +331,15 @@ class StrictReader:
             if position + size + 2 > len(self.data):
                 self.wanted_bytes = position + size + 2 - self.position
                 return None
-            argv.append(self.data[position : position + size])
-            position += size + 2
-        self.position = position
+            self.words.append(self.data[position : position + size])
+            self.word_bytes += size
+            if self.word_bytes > MAX_HELD_BYTES:
+                raise ProtocolError(TOO_MUCH_HELD)
+            self.position = position + size + 2
+            self.missing -= 1
+        argv = self.words
+        self.words = []
+        self.word_bytes = 0
         return argv
 
     def find_line(self, position: int, too_long: str) -> int:

@@ -258,3 +258,11 @@ def test_a_long_unfinished_command_is_not_looked_at_with_every_chunk() -> None:
         looks += len(parser.held) == 1
 
     assert looks <= 12
+
+
+def test_a_command_of_very_many_words_may_arrive_in_very_many_pieces() -> None:
+    words = [b"DEL"] + [b"%d" % number for number in range(100_000)]
+    data = b"PING\r\n" + encode(words) + encode([b"PING"])
+    chunks = [data[at : at + 500] for at in range(0, len(data), 500)]
+
+    assert read(*chunks) == [[b"PING"], words, [b"PING"]]
