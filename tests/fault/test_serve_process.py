@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,3 +191,35 @@ def test_the_broker_of_a_killed_program_stops_by_itself() -> None:
 
     assert killed.returncode == -signal.SIGKILL
     assert is_free(port)
+
+
+def test_a_client_that_has_said_all_still_gets_every_reply() -> None:
+    with running_broker() as broker, socket.create_connection(("127.0.0.1", broker.port)) as client:
+        sender = threading.Thread(
+            target=lambda: (client.sendall(b"PING\r\n" * 20_000), client.shutdown(socket.SHUT_WR))
+        )
+        sender.start()
+        received = 0
+        while data := client.recv(65536):
+            received += len(data)
+        sender.join()
+
+    assert received == 20_000 * len(b"+PONG\r\n")
+
+
+def test_a_client_that_reads_nothing_can_be_killed() -> None:
+    def listed(client: redis.Redis) -> list[dict[str, str]]:
+        return [each for each in client.client_list() if each["name"] == "deaf"]
+
+    with running_broker() as broker, redis.Redis.from_url(broker.url) as client:
+        client.set("large", b"x" * 10_000_000)
+        with socket.create_connection(("127.0.0.1", broker.port)) as deaf:
+            deaf.sendall(b"CLIENT SETNAME deaf\r\n" + b"GET large\r\n" * 20)
+            while not listed(client) or int(listed(client)[0]["tot-net-out"]) < 10_000_000:
+                pass
+            assert client.client_kill_filter(_id=listed(client)[0]["id"]) == 1
+
+            deadline = time.monotonic() + TIMEOUT_S
+            while listed(client) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert not listed(client)

@@ -20,6 +20,8 @@ BESIDE_ENTRIES: Final = frozenset(
     ("xreadgroup", "xack", "xackdel", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord")
     + ("xgroup|create", "xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
 )
+# How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
+WEB_WORDS: Final = (b"POST", b"HOST:")
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
 
 
@@ -100,6 +102,10 @@ def note_expired(state: State) -> None:
 
 def check_or_spoil(ctx: Call, argv: list[bytes]) -> Command:
     """As check; a command that cannot run spoils the transaction it stands in."""
+    if argv[0].upper() in WEB_WORDS:
+        ctx.is_closing = True
+        ctx.is_halted = True
+        raise CommandError("ERR This is the Redis protocol, not HTTP")
     try:
         return check(argv)
     except CommandError:
@@ -129,7 +135,7 @@ def resolve(argv: list[bytes]) -> Command:
     if found is None:
         found = command.subcommands.get(argv[1].upper())
     if found is None:
-        asked = argv[1][:SHOWN_ARGUMENTS].decode("utf-8", "replace")
+        asked = argv[1][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
         raise CommandError(f"ERR unknown subcommand '{asked}'. Try {command.name.upper()} HELP.")
     return found
 
@@ -181,6 +187,9 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
         ctx.refresh_gate()
     elif not (is_silent and ctx.reply_mode != b"ON") and reply:
         ctx.out.append(reply)
+        if len(reply) > LARGE_REPLY_BYTES:
+            ctx.is_draining = True
+            ctx.is_halted = True
     if ctx.blocked_on is not None:
         block(ctx)
     if state.wakes:

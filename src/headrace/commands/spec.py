@@ -147,6 +147,10 @@ class KeyPlace:
         self.limit = 2 if argument.keyword else 0  # 2: the keys are the first half of what follows the keyword.
 
 
+# Hot commands whose replies are always short: nobody need look how long they are.
+ANSWER_LITTLE: Final = ("xadd", "xack", "xlen")
+
+
 class Command:
     """A declared command, and its counters."""
 
@@ -188,7 +192,7 @@ class Command:
         self.failed = 0
         self.rejected = 0
         self.is_write = "write" in self.flags
-        self.may_be_large = not self.is_write or "blocking" in self.flags  # What only writes answers with little.
+        self.may_be_large = self.full_name not in ANSWER_LITTLE
         self.may_queue = "no_multi" not in self.flags
         self.first_key = 0  # Place of the first key; 0 when there is none or it has no fixed place.
         self.last_key = 0  # -1: all words to the end.

@@ -75,7 +75,11 @@ class Listener:
         self.speaking = []
         for connection in speaking:
             connection.is_marked = False
-            connection.send()
+            try:
+                connection.send()
+            except Exception as error:  # A bug met by one client is not to keep the others waiting.
+                self.loop.call_exception_handler({"message": "a client could not be served", "exception": error})
+                connection.transport.abort()
 
     def set_timer(self, now_ms: int) -> None:
         """Be there when the next waiting client's time comes."""
@@ -162,7 +166,10 @@ class Connection(asyncio.Protocol):
         if call.out:
             self.transport.write(conversation.take())
         if call.is_closing:
-            self.transport.close()
+            if call.killed_by not in (0, call.id):
+                self.transport.abort()  # It need not read what it was sent before.
+            else:
+                self.transport.close()
             return
         if conversation.has_more and not self.is_full:
             now_ms: int = self.listener.now_ms()
@@ -197,6 +204,10 @@ class Connection(asyncio.Protocol):
             self.listener.mark(self)
 
     def eof_received(self) -> bool:
+        """The client sends nothing more, but may still read: what it asked for leaves before the connection closes."""
+        conversation = self.conversation
+        if conversation is not None and conversation.call.out:
+            self.transport.write(conversation.take())
         return False
 
     def connection_lost(self, error: BaseException | None) -> None:

@@ -157,3 +157,40 @@ def test_one_reply_can_be_left_out(broker: MemoryBroker) -> None:
     client.send("ECHO seen")
 
     assert client.replies() == [b"seen"]
+
+
+def test_large_replies_are_sent_one_by_one_whatever_gives_them(broker: MemoryBroker) -> None:
+    broker("XGROUP CREATE s g 0 MKSTREAM")
+    broker("XADD", "s", "1-0", "f", b"x" * 1_000_000)
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+    claims = encode([b"XCLAIM", b"s", b"g", b"ann", b"0", b"1-0"]) * 5
+    reads = encode([b"XRANGE", b"s", b"-", b"+"]) * 5
+    now_ms = broker.clock.now_ms()
+    conversation = broker.client().conversation
+    conversation.feed(claims, now_ms)
+
+    assert len(conversation.call.out) == 1
+
+    broker("CLIENT PAUSE 1000 WRITE")
+    conversation = broker.client().conversation
+    conversation.feed(reads, now_ms)
+
+    assert len(conversation.call.out) == 1
+
+
+def test_a_large_reply_that_nobody_wants_holds_nothing_up(broker: MemoryBroker) -> None:
+    broker("SET", "large", b"x" * 1_000_000)
+    client = broker.client()
+    client.send_bytes(encode([b"CLIENT", b"REPLY", b"SKIP"]) + encode([b"GET", b"large"]) + PING)
+
+    assert client.received() == b"+PONG\r\n"
+
+
+@pytest.mark.parametrize("line", [b"POST / HTTP/1.1", b"Host: 127.0.0.1:7379", b"post x"])
+def test_a_web_page_cannot_send_commands(broker: MemoryBroker, line: bytes) -> None:
+    client = broker.client()
+    client.send_bytes(line + b"\r\nContent-Length: 99\r\n\r\nSET key value\r\n")
+
+    assert client.is_closed
+    assert client.received().count(b"\r\n") == 1
+    assert broker("EXISTS key") == 0
