@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from support.flavours import Spy
+from support.flavours import Spy, take
 from support.servers import wait_until
 
 
@@ -97,7 +97,7 @@ def test_a_follower_receives_all_of_ten_thousand_entries_added_meanwhile(connect
     entries = connect().stream(name).follow(start="beginning", wait="20s", page=100)
     producer = threading.Thread(target=produce)
     producer.start()
-    seen = ids(itertools.islice(entries, 10_000))
+    seen = ids(take(entries, 10_000))
     entries.close()
     producer.join()
 

@@ -8,7 +8,9 @@ import threading
 import pytest
 
 from headrace import ConnectionLost, HeadraceError, Unreachable
+from headrace.client import redis_transport
 from support.deployments import KEEPS_EVERYTHING, Process, SentinelTrio, is_from_wheel, real_kinds
+from support.flavours import take
 from support.servers import wait_until
 
 
@@ -50,7 +52,7 @@ def follow_through_restarts(server, open_url, name, count, restarts):
     problems: list[BaseException] = []
     producer = threading.Thread(target=publish_all, args=(producer_stream, count, published, problems))
     seen: list[int] = []
-    follower = threading.Thread(target=lambda: seen.extend(e.payload for e in itertools.islice(entries, count)))
+    follower = threading.Thread(target=lambda: seen.extend(e.payload for e in take(entries, count)))
     producer.start()
     follower.start()
     for restart in range(1, restarts + 1):
@@ -160,8 +162,15 @@ def test_a_follower_goes_on_through_a_failover(kind, open_url, name):
 
 
 @pytest.fixture
-def black_hole():
+def little_grace(monkeypatch):
+    """Calls are given up soon after their time."""
+    monkeypatch.setattr(redis_transport, "GRACE_S", 0.1)
+
+
+@pytest.fixture
+def black_hole(little_grace, monkeypatch):
     """Accepts connections and never says anything."""
+    monkeypatch.setattr(redis_transport, "BLOCK_MS", 100)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"redis://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -186,11 +195,11 @@ def test_a_server_that_never_answers_is_given_up(black_hole, open_url, call):
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_a_wait_longer_than_the_timeout_is_not_given_up(durable, open_url, name):
-    group = open_url(durable.url, timeout="50ms").stream(name).group("billing")
+def test_a_wait_longer_than_the_timeout_is_not_given_up(durable, little_grace, open_url, name):
+    group = open_url(durable.url, timeout="300ms").stream(name).group("billing")
     group.create()
 
-    assert group.read("ann", wait="3s") == []
+    assert group.read("ann", wait="1s") == []
 
 
 def test_a_server_that_is_not_there_is_unreachable_and_says_what_to_do(open_url):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from headrace import CommandError, ConfigError, Guarantee, NotFound, Refused, WrongType
+from support.flavours import take
 
 
 def ids(entries):
@@ -198,7 +199,7 @@ def test_a_place_that_is_none_is_refused_with_examples(stream, place):
 def test_pages_of_seven_over_ten_thousand_give_every_entry_once(stream):
     added = stream.add_many({"n": number} for number in range(10_000))
 
-    assert ids(stream.iterate(page=7)) == added
+    assert ids(take(stream.iterate(page=7), 20_000)) == added
 
 
 def test_iterating_between_two_places(stream):

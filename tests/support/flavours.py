@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 from headrace import AsyncClient, AsyncGroup, AsyncStream, Client
+
+END = object()
 
 
 class LoopThread:
@@ -25,13 +28,6 @@ class LoopThread:
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
-
-    def end(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """As run. An iterator nobody holds any more may be cleared away on the loop itself, which must not wait."""
-        if threading.current_thread() is self._thread:
-            self._last = self.loop.create_task(coroutine)
-        else:
-            self.run(coroutine)
 
     def close(self) -> None:
         self.run(self.loop.shutdown_asyncgens())
@@ -64,20 +60,48 @@ class Waited:
         if inspect.iscoroutine(result):
             return self._loop.run(result)
         if isinstance(result, AsyncIterator):
-            return self._iterate(result)
+            return WaitedIterator(result, self._loop)
         return result
 
-    def _iterate(self, entries: Any) -> Iterator[Any]:
-        end = object()
 
+class WaitedIterator:
+    """An async generator as a plain one."""
+
+    def __init__(self, entries: Any, loop: LoopThread) -> None:
+        self._entries = entries
+        self._loop = loop
+
+    def __iter__(self) -> WaitedIterator:
+        return self
+
+    def __next__(self) -> Any:
         async def step() -> Any:
-            return await anext(entries, end)
+            return await anext(self._entries, END)
 
-        try:
-            while (entry := self._loop.run(step())) is not end:
-                yield entry
-        finally:
-            self._loop.end(entries.aclose())
+        entry = self._loop.run(step())
+        if entry is END:
+            raise StopIteration
+        return entry
+
+    def take(self, count: int) -> list[Any]:
+        """So many, or all there are, without a hop between threads for each."""
+
+        async def gather() -> list[Any]:
+            taken = []
+            while len(taken) < count and (entry := await anext(self._entries, END)) is not END:
+                taken.append(entry)
+            return taken
+
+        taken: list[Any] = self._loop.run(gather())
+        return taken
+
+    def close(self) -> None:
+        self._loop.run(self._entries.aclose())
+
+
+def take(entries: Any, count: int) -> list[Any]:
+    """The next entries of an iterator of either flavour."""
+    return entries.take(count) if isinstance(entries, WaitedIterator) else list(itertools.islice(entries, count))
 
 
 def open_client(flavour: str, loop: LoopThread, url: str, **options: Any) -> Any:
