@@ -152,3 +152,14 @@ def test_working_through_what_is_pending_costs_the_same_per_entry() -> None:
 
     for look in ("XPENDING s g", "XPENDING s g - + 1", "XREADGROUP GROUP g ann COUNT 1 STREAMS s 0"):
         assert drain(4000, look) <= 2.5 * drain(500, look), look
+
+
+def test_pending_entries_that_are_gone_cost_nothing_more_once_they_were_looked_for() -> None:
+    few, many = with_pending(100, 0), with_pending(10_000, 0)
+    command = "XREADGROUP GROUP g cat CLAIM 1000 STREAMS s >"
+    for broker in (few, many):
+        broker("XTRIM s MAXLEN 0")
+        broker.first.send(command)
+        broker.first.replies()
+
+    assert work_of(many, command) <= work_of(few, command) + 40

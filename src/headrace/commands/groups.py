@@ -29,6 +29,7 @@ from headrace.wire.encoder import (
     encode_null_array,
 )
 
+LOOK_AGAIN_MS: Final = 50  # A waiting CLAIM looks no more often for what others were given meanwhile.
 CREATE_WORDS: Final = 8  # At most, with all options once. Redis counts them after all other checks.
 SETID_WORDS: Final = (5, 7)
 KEY_REQUIRED: Final = (
@@ -264,10 +265,10 @@ def give_claimed(
         add_stream(ctx, given, name, len(replies), replies)
     else:
         # Whatever is delivered from now on is not due before now + idle; what is pending may be due earlier.
-        oldest_ms = group.oldest_ms()
-        due_ms = ctx.now_ms + max(1, idle_ms)
-        if oldest_ms >= 0 and ctx.now_ms < oldest_ms + idle_ms < due_ms:
-            due_ms = oldest_ms + idle_ms
+        oldest_ms = group.first_time_after(ctx.now_ms - idle_ms)
+        due_ms = ctx.now_ms + max(LOOK_AGAIN_MS, idle_ms)
+        if oldest_ms >= 0:
+            due_ms = min(due_ms, oldest_ms + idle_ms)
         given.due_ms = due_ms if given.due_ms == NO_TIME else min(given.due_ms, due_ms)
 
 
@@ -277,6 +278,9 @@ def find_idle(ctx: Call, stream: Stream, group: Group, idle_ms: int, count: int)
     replies: list[bytes] = []
     most = count  # Names looked at together; more and more, because what is gone is looked at in vain.
     for delivery in group.idle_deliveries(ctx.now_ms - idle_ms):
+        if delivery.is_gone:
+            continue
+        has_any = False
         idle = encode_integer(ctx.now_ms - delivery.time_ms if delivery.consumer is not None else -1)
         tail = idle + encode_integer(delivery.count)
         names, place = group.names_from(delivery, 0, most or len(delivery.names))
@@ -284,12 +288,14 @@ def find_idle(ctx: Call, stream: Stream, group: Group, idle_ms: int, count: int)
             for name, entry in zip(names, stream.entries_at(names), strict=True):
                 if entry is None:
                     continue
+                has_any = True
                 found.append(name)
                 replies.append(b"*4\r\n" + entry[4:] + tail)
                 if len(found) == count:
                     return found, replies
             most *= 2
             names, place = group.names_from(delivery, place, most or len(delivery.names))
+        delivery.is_gone = not has_any
     return found, replies
 
 

@@ -72,6 +72,9 @@ def xsetid(ctx: Call, argv: list[bytes]) -> Outcome:
 
 
 def set_stream_id(stream: Stream, last_id: int, entries_added: int, max_deleted: int) -> None:
+    if last_id < stream.last_id:
+        for group in stream.groups.values():
+            group.look_again()
     stream.last_ms = last_id >> 64
     stream.last_seq = last_id & MAX_PART
     if entries_added >= 0:

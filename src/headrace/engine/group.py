@@ -42,7 +42,7 @@ class Consumer:
 
 
 class Delivery:
-    __slots__ = ("consumer", "time_ms", "count", "names", "left")
+    __slots__ = ("consumer", "time_ms", "count", "names", "left", "is_gone")
 
     def __init__(self, consumer: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
         self.consumer = consumer  # None: released by XNACK, owned by nobody.
@@ -50,6 +50,7 @@ class Delivery:
         self.count = count  # How often these entries have been delivered.
         self.names = names
         self.left = len(names)
+        self.is_gone = False  # None of its entries is in the stream any more: nothing to claim here.
 
 
 class NameOrder:
@@ -370,10 +371,18 @@ class Group:
             place += 1
         return found, place
 
-    def oldest_ms(self) -> int:
-        """Time of the oldest delivery with something left; -1 when nothing is pending."""
+    def first_time_after(self, latest_ms: int) -> int:
+        """Time of the oldest delivery made after latest_ms with something left; -1 when there is none."""
         self.sort_times()
-        return self.deliveries[0].time_ms if self.deliveries else -1
+        for delivery in self.deliveries:
+            if delivery.time_ms > latest_ms and delivery.left and not delivery.is_gone:
+                return delivery.time_ms
+        return -1
+
+    def look_again(self) -> None:
+        """Entries that were gone may be back under their old IDs: the stream's last ID was set back."""
+        for delivery in self.deliveries:
+            delivery.is_gone = False
 
 
 def delivery_time(delivery: Delivery) -> int:

@@ -410,3 +410,37 @@ def test_xackdel_keepref_leaves_the_other_groups_reference(stream: MemoryBroker)
 
     assert stream("XACKDEL s g IDS 1 1-0") == [1]
     assert stream("XREADGROUP GROUP h ann STREAMS s 0") == [[b"s", [[b"1-0", None]]]]
+
+
+def test_a_waiting_claim_is_served_in_time_beside_entries_that_are_gone(
+    broker: MemoryBroker, clock: ManualClock
+) -> None:
+    broker("XGROUP CREATE s g 0 MKSTREAM")
+    broker("XADD s 1-0 f v")
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+    broker("XDEL s 1-0")
+    clock.advance(ms=900)
+    broker("XADD s 2-0 f v")
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+    clock.advance(ms=600)
+    bob = broker.client()
+    bob.send("XREADGROUP GROUP g bob BLOCK 0 CLAIM 1000 STREAMS s >")
+    clock.advance(ms=399)
+    assert bob.is_waiting
+    clock.advance(ms=1)
+
+    assert bob.replies() == [[[b"s", [[b"2-0", [b"f", b"v"], 1000, 1]]]]]
+
+
+def test_an_entry_that_came_back_under_its_id_can_be_claimed(broker: MemoryBroker, clock: ManualClock) -> None:
+    broker("XGROUP CREATE s g 0 MKSTREAM")
+    broker("XADD s 5-0 f v")
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+    broker("XTRIM s MAXLEN 0")
+    clock.advance(ms=1000)
+    claim = "XREADGROUP GROUP g bob CLAIM 1000 STREAMS s >"
+    assert broker(claim) is None
+    broker("XSETID s 1-0")
+    broker("XADD s 5-0 f new")
+
+    assert broker(claim) == [[b"s", [[b"5-0", [b"f", b"new"], 1000, 1]]]]

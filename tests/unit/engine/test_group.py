@@ -125,7 +125,7 @@ def test_an_entry_claimed_with_an_old_time_is_found_among_the_old() -> None:
     group.assign(group.get_consumer(BOB, 30), names(2), 5, 2)
 
     assert idle_names(group, 30) == names(2, 1)
-    assert group.oldest_ms() == 5
+    assert group.first_time_after(-1) == 5
 
 
 def test_entries_of_one_time_stay_in_the_order_they_were_given() -> None:
@@ -142,7 +142,7 @@ def test_nothing_pending_has_no_oldest() -> None:
     give(group, ANN, [1], 10)
     group.ack(names(1))
 
-    assert group.oldest_ms() == -1
+    assert group.first_time_after(-1) == -1
 
 
 def test_an_entry_read_again_after_a_step_back_changes_hands_once() -> None:
@@ -209,7 +209,7 @@ def test_what_is_kept_stays_small_beside_one_stuck_entry() -> None:
         group.ack([name])
         if number % 1000 == 0:
             assert pending_of(group) == pending_of(group, ann) == names(1)
-            assert group.oldest_ms() == 0
+            assert group.first_time_after(-1) == 0
 
     assert len(group.pending) == 1
     assert len(group.deliveries) <= 2 * SWEEP_AT + 2
