@@ -33,6 +33,7 @@ from headrace.errors import (
 
 CONNECT_S: Final = 5.0  # A server that does not accept in this time counts as unreachable.
 MAX_CONNECTIONS: Final = 64  # Per client. More concurrent calls wait for a free connection.
+UNLIMITED: Final = 2**31 - 1
 GRACE_S: Final = 2.0  # Beyond the time a blocking call may take.
 
 # redis-py cuts these prefixes off and tells them by the class alone.
@@ -92,11 +93,12 @@ def connect_one(target: Target, timeout_s: float, options: dict[str, Any], *, is
     options["db"] = target.database
     if target.kind == "sentinel":
         sentinel_options = {
-            "socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S, "retry": options["retry"],
+            "socket_timeout": None if is_async else CONNECT_S, "socket_connect_timeout": CONNECT_S,
+            "retry": options["retry"],
         }  # fmt: skip
         module: Any = redis.asyncio.sentinel if is_async else redis.sentinel
         sentinel = module.Sentinel(target.hosts, sentinel_kwargs=sentinel_options, **options)
-        return sentinel.master_for(target.service)
+        return sentinel.master_for(target.service, max_connections=UNLIMITED)  # Its pool would not wait but fail.
     if target.kind == "unix":
         pool_class: Any = library.BlockingConnectionPool
         connection_class: Any = library.UnixDomainSocketConnection
@@ -290,5 +292,5 @@ def translate_connection(error: Exception, where: str) -> HeadraceError:
 
 def unreachable(where: str, reason: str) -> Unreachable:
     return Unreachable(
-        f'Cannot reach {where} ({reason}). Start a broker with "headrace serve --memory", or check the URL.'
+        f'Cannot reach {where} ({reason}). Start a broker with "headrace serve --memory" (port 7379), or check the URL.'
     )
