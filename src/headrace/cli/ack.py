@@ -20,7 +20,7 @@ def ack(
     yes: Yes = False,
     url: Url = None,
 ) -> None:
-    """Acknowledge pending entries: these, or all that were idle for so long.
+    """Acknowledge pending entries. Name them by ID, or take all that were idle for so long.
 
     Example: headrace ack orders billing 1690275391705-0
     """

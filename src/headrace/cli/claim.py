@@ -20,7 +20,7 @@ def claim(
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="At most N entries, without IDs.")] = None,
     url: Url = None,
 ) -> None:
-    """Take over pending entries and show them: these, or all that were idle for so long.
+    """Take over pending entries and show them. Name them by ID, or take all that were idle for so long.
 
     Example: headrace claim orders billing --min-idle 5m
     """

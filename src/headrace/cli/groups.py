@@ -88,7 +88,7 @@ def seek(
     ],
     url: Url = None,
 ) -> None:
-    """Move a group: what lies behind PLACE is given again, what lies before it is passed over.
+    """Move a group to another place. What lies behind PLACE is given again, what lies before it is passed over.
 
     Example: headrace groups seek orders billing -1h
     """

@@ -129,7 +129,8 @@ def say_usage(error: Any) -> int:
         return USAGE
     sentence = " ".join(error.format_message().split()).rstrip(".")
     command = error.ctx.command_path if getattr(error, "ctx", None) else "headrace"
-    say(f"{sentence}. See: {command} --help")
+    stop = "" if sentence.endswith("?") else "."
+    say(f"{sentence}{stop} See: {command} --help")
     return int(error.exit_code)
 
 

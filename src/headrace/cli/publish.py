@@ -34,7 +34,7 @@ def publish(
         list[str] | None, typer.Argument(metavar="ITEM", show_default=False, help="NAME=TEXT or NAME:=JSON; or -.")
     ] = None,
     json: Annotated[str | None, typer.Option("--json", metavar="TEXT", help="The whole message as JSON.")] = None,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="Key of order.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Ordering key: customer-42.")] = None,
     publish_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Publish id: twice is once.")] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME=TEXT", show_default=False, help="A header; may be repeated.")

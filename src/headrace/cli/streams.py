@@ -6,7 +6,7 @@ import typer
 
 from headrace.cli.groups import GROUP_COLUMNS, group_row
 from headrace.cli.usage import LARGEST_COUNT, Stream, Url, WrongUsage, Yes, place
-from headrace.errors import HeadraceError, NotFound, WrongType
+from headrace.errors import HeadraceError, NotFound, Refused, WrongType
 
 if TYPE_CHECKING:
     from headrace.cli.output import Row
@@ -95,7 +95,13 @@ def trim(
         report = target.trim(keep=keep, before=before, force=force, dry_run=True)
         if not dry_run:
             is_allowed = force or partly or report.held_by is None
-            if report.removed and is_allowed:
+            if not is_allowed:
+                raise Refused(
+                    f"group {report.held_by!r} of {stream!r} still needs entries from {report.kept_from_id} on. "
+                    "Nothing was trimmed. Let it catch up, take only what no group needs with --partly, or insist with "
+                    "--force."
+                )
+            if report.removed:
                 needed = ", also those that groups still need" if force else ""
                 confirm(f"remove {report.removed:,} entries of {stream!r}{needed}", yes=yes)
             report = target.trim(keep=keep, before=before, force=force, partly=partly)

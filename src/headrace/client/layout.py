@@ -2,7 +2,7 @@
 
 One entry = the field `data` with the payload, then, each only where it is given:
 
-    key          the key of order                       id        the publish id, twice is once
+    key          the ordering key                       id        the publish id, twice is once
     type         content type, when not JSON            h:NAME    a header
     traceparent, tracestate                             the trace it belongs to
 

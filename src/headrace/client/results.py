@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def key(self) -> str | None:
-        """The key of order it was published with."""
+        """The ordering key it was published with."""
         value = self.find(layout.KEY)
         return None if value is None else decode_text(value)
 
