@@ -39,8 +39,8 @@ def parse_within(text: bytes, low: int, high: int, out_of_range: str, error: str
 
 
 def parse_positive(text: bytes, out_of_range: str = "ERR value is out of range, must be positive") -> int:
-    """A number of 0 or more."""
-    return parse_within(text, 0, MAX_INTEGER, out_of_range)
+    """A number of 0 or more. What is no number at all is refused with the same words, as in Redis."""
+    return parse_within(text, 0, MAX_INTEGER, out_of_range, out_of_range)
 
 
 def parse_float(text: bytes, error: str = NOT_A_FLOAT) -> float:

@@ -26,8 +26,9 @@ def test_everything_else_is_refused(text: bytes) -> None:
 def test_the_caller_names_the_error() -> None:
     with pytest.raises(CommandError, match=r"^ERR Invalid COUNT$"):
         parse_integer(b"x", "ERR Invalid COUNT")
-    with pytest.raises(CommandError, match="must be positive"):
-        parse_positive(b"-1")
+    for text in (b"-1", b"x"):
+        with pytest.raises(CommandError, match="must be positive"):
+            parse_positive(text)
 
 
 @pytest.mark.parametrize("text", [b"", b" 1", b"1 ", b"nan", b"1_0", b"x", b"1" * 200])
