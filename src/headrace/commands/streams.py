@@ -109,9 +109,12 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
     ms = ctx.now_ms
     seq = 0
     if ms <= stream.last_ms:
-        ms, seq = stream.next_id(ms)
-        if ms == 0:
-            raise CommandError(EXHAUSTED)
+        ms = stream.last_ms
+        seq = stream.last_seq + 1
+        if seq > MAX_PART:
+            ms, seq = stream.next_id(ms)
+            if ms == 0:
+                raise CommandError(EXHAUSTED)
     if ms == stream.prefix_ms and seq < READY_DIGITS:
         name = stream.prefix + DIGITS[seq]
     else:

@@ -95,8 +95,6 @@ class Stream:
         self.tail_entries.append(entry)
         self.room -= 1
         self.room_bytes -= len(entry)
-        if self.length == 0:
-            self.first_id = ms << 64 | seq
         self.length += 1
         self.entries_added += 1
         self.last_ms = ms
@@ -104,7 +102,9 @@ class Stream:
 
     def start_node(self, first: int) -> None:
         """Begin a new tail; what was the tail is sealed, and one further back packed."""
-        if self.nodes:
+        if not self.nodes:
+            self.first_id = first
+        else:
             self.nodes[-1].seal()
             if len(self.nodes) > UNPACKED_NODES:
                 self.nodes[-UNPACKED_NODES - 1].pack()

@@ -78,23 +78,23 @@ class Parser:
         batch: list[list[bytes]] = []
         if self.strict is None and not self.is_partial and not self.has_odd:
             has_data, get_command = self.has_data, self.get_command
+            argv: Any = None
             try:
                 for _ in range(limit):
                     if not has_data():
                         break
+                    argv = None
                     argv = get_command()
-                    if isinstance(argv, list):
-                        for item in argv:
-                            if not isinstance(item, bytes):
-                                break
-                        else:
-                            batch.append(argv)
-                            continue
-                    self.has_odd = True
-                    self.odd = argv
-                    break
-            except hiredis.ProtocolError:
+                    if not isinstance(argv, list):
+                        raise TypeError
+                    if IS_PLAIN:
+                        b"".join(argv)  # A TypeError unless all are bytes; half the price of looking at each.
+                    elif not has_only_bytes(argv):
+                        raise TypeError
+                    batch.append(argv)
+            except (hiredis.ProtocolError, TypeError):
                 self.has_odd = True
+                self.odd = argv
             self.given += len(batch)
         if not batch:
             following = self.next()
@@ -195,6 +195,10 @@ def has_only_bytes(argv: list[Any]) -> bool:
         if not isinstance(item, bytes):
             return False
     return True
+
+
+# Compiled functions are of another type.
+IS_PLAIN: Final = type(has_only_bytes).__name__ == "function"
 
 
 def find_unfinished(data: bytes, given: int) -> bytes:
