@@ -1,6 +1,7 @@
 """headrace serve as an operator meets it: how it starts, refuses to start, and stops."""
 
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -133,7 +134,7 @@ def test_an_empty_socket_path_is_one_clear_sentence() -> None:
 
 def test_it_runs_and_stops_cleanly_without_a_standard_error() -> None:
     port = free_port()
-    command = f"exec {sys.executable} -m headrace serve --memory --port {port} 2>&-"
+    command = f"exec {shlex.quote(sys.executable)} -m headrace serve --memory --port {port} 2>&-"
     with child_process(["sh", "-c", command], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         with process.stdout, redis.Redis(port=port, retry=Retry(ConstantBackoff(0.05), 200)) as client:
