@@ -45,8 +45,8 @@ class Shell:
     def __call__(self, *arguments: str | bytes, stdin: bytes = b"") -> Ended:
         return headrace(*arguments, url=self.url, stdin=stdin)
 
-    def terminal(self, *arguments: str, types: str = "") -> Ended:
-        return on_terminal(*arguments, url=self.url, types=types)
+    def terminal(self, *arguments: str, types: str = "", columns: int = 160) -> Ended:
+        return on_terminal(*arguments, url=self.url, types=types, columns=columns)
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         return start_headrace(*arguments, url=self.url)
@@ -418,7 +418,7 @@ def test_named_entries_are_claimed_and_the_others_told(shell: Shell, pending: li
     ended = shell("claim", "orders", "billing", "2-0", "9-9")
 
     assert ended.row["id"] == "2-0" and ended.row["consumer"]
-    assert ended.err == "headrace: 1 of the IDs were not pending, or not idle for so long.\n"
+    assert ended.err == "headrace: 1 of the IDs was not pending, or not idle for so long.\n"
 
 
 def test_entries_are_acknowledged_by_id(shell: Shell, pending: list[str]) -> None:
@@ -450,6 +450,44 @@ def test_pending_entries_are_a_table_on_a_terminal(shell: Shell, pending: list[s
 
     assert "deliveries" in shown and "idle" in shown and "idle_ms" not in shown
     assert all(entry_id in shown for entry_id in pending)
+
+
+LONG_ID = "1690275391705-12345"
+
+
+def test_ids_stay_in_one_piece_on_a_terminal_of_80_columns(shell: Shell, server: Server) -> None:
+    consumer = "a-host-with-a-name-that-is-long.example.org-12345-0123abcd"
+    server.control("XADD", "orders", LONG_ID, "data", json.dumps({"id": 1}))
+    server.control("XGROUP", "CREATE", "orders", "billing-of-all-the-orders-there-ever-were", "0")
+    group = "billing-of-all-the-orders-there-ever-were"
+    server.control("XREADGROUP", "GROUP", group, consumer, "STREAMS", "orders", ">")
+
+    for arguments in (
+        ("groups", "ls", "orders"), ("pending", "orders", group), ("claim", "orders", group, LONG_ID),
+        ("streams", "ls"), ("streams", "info", "orders"),
+    ):  # fmt: skip
+        assert LONG_ID in shell.terminal(*arguments, columns=80).out, arguments
+    assert "stream" not in shell.terminal("groups", "ls", "orders").out
+
+
+def test_claimed_entries_are_lines_as_of_tail_on_a_terminal(shell: Shell, pending: list[str]) -> None:
+    shown = shell.terminal("claim", "orders", "billing", "--min-idle", "0s", "--consumer", "bob").out
+
+    assert shown.splitlines() == [
+        '1-0  00:00:00.001Z  {"id":1}', '2-0  00:00:00.002Z  {"id":2}', '3-0  00:00:00.003Z  {"id":3}',
+        "headrace: 3 entries are now pending with 'bob'.",
+    ]  # fmt: skip
+
+
+def test_a_terminal_is_told_when_there_is_nothing(shell: Shell, server: Server) -> None:
+    assert shell.terminal("streams", "ls").out == "No streams.\n"
+    server.control("XADD", "orders", "1-0", "a", "b")
+    assert shell.terminal("streams", "ls", "x*").out == "No streams with such a name.\n"
+    assert shell.terminal("groups", "ls", "orders").out == "No groups.\n"
+    server.control("XGROUP", "CREATE", "orders", "billing", "0")
+    assert shell.terminal("pending", "orders", "billing").out == "Nothing is pending.\n"
+    assert shell.terminal("claim", "orders", "billing", "--min-idle", "0s").out == "Nothing to claim.\n"
+    assert shell("claim", "orders", "billing", "--min-idle", "0s").out == ""
 
 
 # Where to

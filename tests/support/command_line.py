@@ -59,13 +59,15 @@ def start_headrace(*arguments: str, url: str) -> subprocess.Popen[bytes]:
     )
 
 
-def on_terminal(*arguments: str, url: str, types: str = "", stdin: IO[bytes] | None = None) -> Ended:
-    """Run it on a terminal of its own, 160 wide; what it shows on stdout and stderr comes together, as `out`.
+def on_terminal(
+    *arguments: str, url: str, types: str = "", stdin: IO[bytes] | None = None, columns: int = 160
+) -> Ended:
+    """Run it on a terminal of its own; what it shows on stdout and stderr comes together, as `out`.
 
     A file given as stdin takes the place of the keyboard.
     """
     master, slave = pty.openpty()
-    look = {"COLUMNS": "160", "TERM": "xterm", "NO_COLOR": "1"}
+    look = {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         stdin=slave if stdin is None else stdin,

@@ -28,16 +28,18 @@ def claim(
         raise WrongUsage("say what to claim: entry IDs, or --min-idle 5m for all that were idle so long.")
 
     from headrace.cli.connection import open_client
-    from headrace.cli.entries import COLUMNS, entry_row
-    from headrace.cli.output import say, show_rows
+    from headrace.cli.entries import show_claimed
+    from headrace.cli.output import counted, say
     from headrace.client.flows import unique_consumer_name
 
     name = consumer or unique_consumer_name()
     with open_client(url) as broker:
         handle = broker.stream(stream).group(group)
         claimed = handle.claim(name, *(ids or ()), min_idle=min_idle or 0, limit=limit)
-    show_rows(("consumer", *COLUMNS), ({"consumer": name, **entry_row(entry)} for entry in claimed.entries))
+    show_claimed(name, claimed.entries)
     if claimed.deleted_ids:
-        say(f"{len(claimed.deleted_ids):,} more were deleted from the stream and are no longer pending.")
+        were = counted(len(claimed.deleted_ids), "more was", "more were")
+        say(f"{were} pending but deleted from the stream, and no longer counted as pending.")
     if ids and len(claimed.entries) < len(set(ids)):
-        say(f"{len(set(ids)) - len(claimed.entries):,} of the IDs were not pending, or not idle for so long.")
+        were = counted(len(set(ids)) - len(claimed.entries), "of the IDs was", "of the IDs were")
+        say(f"{were} not pending, or not idle for so long.")

@@ -7,7 +7,7 @@ holds: one odd entry never stops a tail.
 import sys
 from typing import TYPE_CHECKING, Any
 
-from headrace.cli.output import Row, json_line, payload_cell, table_cell, write
+from headrace.cli.output import Row, counted, json_line, payload_cell, say, show_rows, table_cell, write
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -47,6 +47,20 @@ def show_entry(entry: "Entry") -> None:
         write(entry_line(row), sys.stdout, flush=True)
     else:
         write(json_line(row), sys.stdout, flush=True)
+
+
+def show_claimed(consumer: str, entries: "list[Entry]") -> None:
+    """As tail shows them. Whose they are now is the same for all: a terminal is told once."""
+    if not sys.stdout.isatty():
+        rows = ({"consumer": consumer, **entry_row(entry)} for entry in entries)
+        show_rows(("consumer", *COLUMNS), rows)
+        return
+    for entry in entries:
+        show_entry(entry)
+    if entries:
+        say(f"{counted(len(entries), 'entry is', 'entries are')} now pending with {consumer!r}.")
+    else:
+        write("Nothing to claim.\n", sys.stdout, flush=True)
 
 
 def entry_line(row: Row) -> str:

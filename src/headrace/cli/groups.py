@@ -28,7 +28,8 @@ def list_groups(stream: Stream, url: Url = None) -> None:
 
     with open_client(url) as broker:
         groups = broker.stream(stream).groups()
-    show_rows(GROUP_COLUMNS, [group_row(stream, group) for group in groups])
+    rows = [group_row(stream, group) for group in groups]
+    show_rows(GROUP_COLUMNS, rows, known=("stream",), nothing="No groups.")
 
 
 @app.command()

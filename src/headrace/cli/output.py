@@ -1,8 +1,8 @@
 """Rows for people and for programs: a table on a terminal, one JSON object per line when piped.
 
 A subcommand hands over plain rows and never asks where they go. Column names are the JSON keys; on a terminal their
-underscores become spaces and milliseconds become a duration. Bytes that are not UTF-8 are shown with backslash escapes,
-and so are control characters on a terminal: what others stored must not steer it.
+underscores become spaces, milliseconds become a duration, and IDs stay in one piece. Bytes that are not UTF-8 are shown
+with backslash escapes, and so are control characters on a terminal: what others stored must not steer it.
 """
 
 import sys
@@ -18,6 +18,8 @@ Row = Mapping[str, Cell]
 # Numbers a server may not know; elsewhere an empty cell means that there is nothing.
 MAY_BE_UNKNOWN = {"lag", "entries_read", "entries_added"}
 
+LEAST_WIDTH = 6  # Of a column that is no ID. Where a terminal has no room for that, its lines run over.
+
 DURATION_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 
 
@@ -25,13 +27,29 @@ class ClosedPipe(Exception):
     """Nobody reads our output any more. No error: head has seen enough."""
 
 
-def show_rows(columns: Sequence[str], rows: Iterable[Row], *, title: str = "", stream: TextIO | None = None) -> None:
-    """Writes rows to stdout (or stream). Piped rows leave one by one; a table waits for the last of them."""
+def show_rows(
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    *,
+    title: str = "",
+    known: Sequence[str] = (),
+    nothing: str = "",
+    stream: TextIO | None = None,
+) -> None:
+    """Writes rows to stdout (or stream). Piped rows leave one by one; a table waits for the last of them.
+
+    `known` are columns that repeat what the user wrote: a terminal does without. `nothing` is what it says instead of
+    an empty table.
+    """
     out = sys.stdout if stream is None else stream
-    if out.isatty():
-        write_table(columns, rows, title, out)
-    else:
+    if not out.isatty():
         write_ndjson(columns, rows, out)
+        return
+    listed = list(rows)
+    if nothing and not listed:
+        write(nothing + "\n", out, flush=True)
+    else:
+        write_table([name for name in columns if name not in known], listed, title, out)
 
 
 def show_facts(facts: Row, *, more: str = "", columns: Sequence[str] = (), stream: TextIO | None = None) -> None:
@@ -69,13 +87,15 @@ def write_table(
     from rich.table import Table
     from rich.text import Text
 
+    # Text, not str: what users stored may hold square brackets, which are markup otherwise.
+    cells = [[Text(table_cell(row.get(name), name)) for name in columns] for row in rows]
     table = Table(title=title or None, title_justify="left", header_style="bold", show_header=shows_header)
     for name in columns:
-        table.add_column(heading(name), overflow="fold")  # Cut IDs are useless.
-    for row in rows:
-        # Text, not str: what users stored may hold square brackets, which are markup otherwise.
-        table.add_row(*(Text(table_cell(row.get(name), name)) for name in columns))
+        table.add_column(heading(name), overflow="fold", no_wrap=is_id(name))  # Cut or broken IDs are useless.
+    for line in cells:
+        table.add_row(*line)
     console = Console(file=out)
+    console.width = max(console.width, least_width(columns, cells))
     with console.capture() as shown:
         console.print(table)
     write(shown.get(), out, flush=True)
@@ -99,6 +119,24 @@ def say(text: str) -> None:
 
 
 # Cells
+
+
+def is_id(name: str) -> bool:
+    return name == "id" or name.endswith("_id")
+
+
+def least_width(columns: Sequence[str], cells: Sequence[Sequence[Any]]) -> int:
+    """How wide a table must be so that no ID is broken: each column has a frame of three."""
+    widths = [
+        max(len(heading(name)), *(line[at].cell_len for line in cells), 0) if is_id(name) else LEAST_WIDTH
+        for at, name in enumerate(columns)
+    ]
+    return sum(widths) + 3 * len(widths) + 1
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """1 entry, 2 entries."""
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def heading(name: str) -> str:

@@ -33,7 +33,9 @@ def pending(
         handle = broker.stream(stream).group(group)
         if not summary:
             found = handle.pending(min_idle=min_idle, consumer=consumer, limit=limit)
-            show_rows(COLUMNS, ({name: getattr(entry, name) for name in COLUMNS} for entry in found))
+            rows = ({name: getattr(entry, name) for name in COLUMNS} for entry in found)
+            is_all = consumer is None and min_idle == "0s"
+            show_rows(COLUMNS, rows, nothing="Nothing is pending." if is_all else "Nothing such is pending.")
             return
         total = handle.pending_summary()
     facts = {

@@ -34,7 +34,8 @@ def list_streams(
 
     with open_client(url) as broker:
         infos = broker.run(read_infos(broker.streams(pattern)))
-    show_rows(COLUMNS, [stream_row(info) for info in infos])
+    nothing = "No streams." if pattern == "*" else "No streams with such a name."
+    show_rows(COLUMNS, [stream_row(info) for info in infos], nothing=nothing)
 
 
 @app.command()

@@ -58,6 +58,27 @@ def test_a_terminal_gets_a_table_with_readable_numbers() -> None:
     assert "streams" in text
 
 
+def test_ids_are_never_broken_however_narrow_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    terminal = Terminal()
+    row = {"group": "billing" * 9, "last_id": "1690275391705-12345", "first_id": "1690275391705-0"}
+
+    show_rows(["group", "first_id", "last_id"], [row], stream=terminal)
+
+    assert "1690275391705-12345" in terminal.getvalue() and "1690275391705-0 " in terminal.getvalue()
+
+
+def test_a_terminal_does_without_what_is_known_and_is_told_when_there_is_nothing() -> None:
+    terminal, pipe, empty = Terminal(), io.StringIO(), Terminal()
+
+    show_rows(COLUMNS, ROWS, known=("owner",), nothing="Nobody.", stream=terminal)
+    show_rows(COLUMNS, ROWS, known=("owner",), nothing="Nobody.", stream=pipe)
+    show_rows(COLUMNS, [], nothing="Nobody.", stream=empty)
+
+    assert "owner" not in terminal.getvalue() and "owner" in pipe.getvalue()
+    assert empty.getvalue() == "Nobody.\n"
+
+
 def test_square_brackets_of_users_are_text_and_not_markup() -> None:
     terminal = Terminal()
 
