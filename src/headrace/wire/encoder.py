@@ -87,10 +87,14 @@ def encode_entry(name: bytes, words: list[bytes], start: int) -> bytes:
                 name, BULK_HEADERS[field_size], field, BULK_HEADERS[value_size], value,
             )  # fmt: skip
     parts = [b"*2\r\n", name, encode_array_header(count)]
-    for index in range(start, len(words)):
-        word = words[index]
-        size = len(word)
-        parts.append(b"%b%b\r\n" % (BULK_HEADERS[size] if size < READY else b"$%d\r\n" % size, word))
+    for index in range(start, len(words) - 1, 2):
+        field, value = words[index], words[index + 1]
+        field_size, value_size = len(field), len(value)
+        if field_size < READY and value_size < READY:
+            pair = b"%b%b\r\n%b%b\r\n" % (BULK_HEADERS[field_size], field, BULK_HEADERS[value_size], value)
+        else:
+            pair = b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (field_size, field, value_size, value)
+        parts.append(pair)
     return b"".join(parts)
 
 
