@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import (
     AccessDenied,
+    ClientClosed,
     CommandError,
     ConfigError,
     ConnectionLost,
@@ -60,6 +61,6 @@ __all__ = [
     "Entry", "PendingEntry", "PendingSummary", "StreamInfo", "GroupInfo", "ConsumerInfo", "Claimed", "TrimReport",
     "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",
-    "ConnectionLost", "Unreachable", "AccessDenied", "ConfigError",
+    "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError",
     "__version__",
 ]  # fmt: skip

@@ -14,12 +14,19 @@ class ProtocolError(HeadraceError):
 
 
 class CommandError(HeadraceError):
-    """A command was refused and changed nothing. The text begins with its Redis prefix: ERR, WRONGTYPE, NOGROUP."""
+    """A command was refused and changed nothing.
+
+    A server's own words begin with their Redis prefix: ERR, WRONGTYPE, NOGROUP. A sentence of ours leaves it out, and
+    has it as the second argument; what the sentence is about follows as the third and fourth.
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
     @property
     def prefix(self) -> str:
-        """The first word, which programs may rely on: 'WRONGTYPE', 'NOGROUP', 'ERR'."""
-        return str(self).split(" ", 1)[0]
+        """The server's first word, which programs may rely on: 'WRONGTYPE', 'NOGROUP', 'ERR'."""
+        return str(self.args[1]) if len(self.args) > 1 else str(self).split(" ", 1)[0]
 
 
 class ConfigError(HeadraceError):
@@ -29,9 +36,24 @@ class ConfigError(HeadraceError):
 class NotFound(CommandError):
     """The stream or group named does not exist."""
 
+    @property
+    def stream(self) -> str | None:
+        """Its name; None where only the server's words are known."""
+        return str(self.args[2]) if len(self.args) > 2 else None
+
+    @property
+    def group(self) -> str | None:
+        """The name of the group, if it is the group that is missing."""
+        return str(self.args[3]) if len(self.args) > 3 else None
+
 
 class WrongType(CommandError):
     """The key holds something else than was asked for."""
+
+    @property
+    def key(self) -> str | None:
+        """Its name; None where only the server's words are known."""
+        return str(self.args[2]) if len(self.args) > 2 else None
 
 
 class Refused(HeadraceError):

@@ -1,11 +1,15 @@
 """Streams: adding, reading, iterating, trimming; the same words on every server."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace import CommandError, ConfigError, Guarantee, NotFound, Refused, WrongType
+from headrace import ClientClosed, CommandError, ConfigError, Guarantee, NotFound, Refused, WrongType
 from support.flavours import take
+
+LONG_S = 20.0  # Only to end a broken test.
 
 
 def ids(entries):
@@ -344,3 +348,42 @@ def test_the_error_among_many_adds_names_the_stream(client, stream):
 def test_an_unknown_command_is_a_command_error(client):
     with pytest.raises(CommandError, match="unknown command"):
         client.command("NOSUCHCOMMAND", "x")
+
+
+# A client that is closed
+
+
+def test_a_closed_client_refuses_every_call(connect, name):
+    client = connect()
+    stream = client.stream(name)
+    stream.add({"n": 1})
+    client.close()
+    client.close()
+
+    for call in (
+        client.ping, client.streams, client.capabilities, lambda: client.command("PING"), stream.length, stream.info,
+        lambda: stream.add({"n": 2}), lambda: stream.add_many([{"n": 2}]), lambda: stream.publish({}, id="x"),
+        lambda: take(stream.follow(), 1), lambda: take(stream.group("billing").consume("ann"), 1),
+        lambda: stream.group("billing").read("ann", wait="5s"),
+    ):  # fmt: skip
+        with pytest.raises(ClientClosed, match="is closed"):
+            call()
+
+
+def test_closing_a_client_ends_a_call_that_waits(connect, client, stream, group, name):
+    other = connect()
+    waiting = other.stream(name).group("billing")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(waiting.read, "ann", wait="30s")
+        until(lambda: [consumer.name for consumer in group.consumers()] == ["ann"])
+        other.close()
+
+        with pytest.raises(ClientClosed):
+            answer.result(LONG_S)
+
+
+def until(is_so):
+    end = time.monotonic() + LONG_S
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)

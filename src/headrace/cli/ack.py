@@ -29,7 +29,7 @@ def ack(
 
     from headrace.cli.confirm import confirm
     from headrace.cli.connection import open_client
-    from headrace.cli.output import show_facts
+    from headrace.cli.output import counted, show_facts
 
     with open_client(url) as broker:
         handle = broker.stream(stream).group(group)
@@ -37,6 +37,7 @@ def ack(
         chosen = list(ids or ()) if min_idle is None else [entry.id for entry in handle.pending(min_idle=min_idle)]
         if chosen and (delete or min_idle is not None):
             more = ", and delete what no other group needs" if delete else ""
-            confirm(f"acknowledge {len(chosen):,} entries of group {group!r}, processed or not{more}", yes=yes)
+            entries = counted(len(chosen), "entry", "entries")
+            confirm(f"acknowledge {entries} of group {group!r}, processed or not{more}", yes=yes)
         acked = sum(handle.ack(*chosen[at : at + BATCH], delete=delete) for at in range(0, len(chosen), BATCH))
     show_facts({"stream": stream, "group": group, "acked": acked, "not_pending": len(chosen) - acked})

@@ -117,17 +117,18 @@ def remove(
     """
     from headrace.cli.confirm import confirm
     from headrace.cli.connection import open_client
-    from headrace.cli.output import show_facts
+    from headrace.cli.output import counted, show_facts
 
     with open_client(url) as broker:
         handle = broker.stream(stream).group(group)
         found = handle.info()
+        held = counted(found.pending, "pending entry", "pending entries")
         if found.pending and not force:
             raise Refused(
-                f"group {group!r} of {stream!r} has {found.pending:,} pending entries, and who holds them would be "
-                "forgotten. Let them be acknowledged, or insist with --force."
+                f"group {group!r} of {stream!r} has {held}, and who holds what would be forgotten. "
+                "Let them be acknowledged, or insist with --force."
             )
-        pending = f" with {found.pending:,} pending entries" if found.pending else ""
+        pending = f" with {held}" if found.pending else ""
         confirm(f"remove group {group!r} of {stream!r}{pending}", yes=yes)
         is_removed = handle.destroy()
     show_facts({"stream": stream, "group": group, "removed": is_removed, "pending": found.pending})

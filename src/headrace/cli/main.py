@@ -8,6 +8,7 @@ traceback. The codes are in exit_codes.py.
 import errno
 import os
 import sys
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -115,7 +116,14 @@ def open_missing_streams() -> None:
 
 
 def words_of(error: HeadraceError) -> str:
-    """The sentence, without the first word that is meant for programs: WRONGTYPE, NOGROUP, ERR."""
+    """The sentence, without the first word that is meant for programs: WRONGTYPE, NOGROUP, ERR.
+
+    What is missing is told with the command that lists what there is.
+    """
+    if isinstance(error, NotFound) and error.stream is not None:
+        if error.group is None:
+            return f"there is no stream {error.stream!r}. See: headrace streams ls"
+        return f"stream {error.stream!r} has no group {error.group!r}. See: headrace groups ls {quote(error.stream)}"
     text = str(error)
     if isinstance(error, CommandError) and len(error.prefix) > 1 and error.prefix.isupper():
         return text.removeprefix(error.prefix).strip()

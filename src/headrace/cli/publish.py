@@ -124,7 +124,7 @@ def parse_headers(items: list[str]) -> dict[str, str]:
 def publish_lines(stream: str, url: str | None, key: str | None, headers: dict[str, str]) -> None:
     """Every line of stdin as a message; the ID of each when piped, a summary on a terminal."""
     from headrace.cli.connection import open_client
-    from headrace.cli.output import show_facts, show_rows
+    from headrace.cli.output import counted, show_facts, show_rows
 
     total = 0
     first_id = last_id = None
@@ -140,7 +140,8 @@ def publish_lines(stream: str, url: str | None, key: str | None, headers: dict[s
                 if not sys.stdout.isatty():
                     show_rows(("id",), ({"id": entry_id} for entry_id in ids))
         except HeadraceError as error:
-            error.args = (f"{error} {total:,} messages before it were published.",)
+            before = counted(total, "message before it was", "messages before it were")
+            error.args = (f"{error} {before} published.", *error.args[1:])
             raise
     if sys.stdout.isatty():
         show_facts({"stream": stream, "published": total, "first_id": first_id, "last_id": last_id})

@@ -209,7 +209,10 @@ class AsyncStream:
         """Remove the oldest entries, by number to keep or by place.
 
         Refuses to remove what a group has not been given or has not acknowledged, and names the group. partly removes
-        up to there; force removes all the same; dry_run only tells.
+        up to there; force removes all the same.
+
+        dry_run only tells. Where the report names a group in held_by, the call would be refused without partly, and
+        removed is what it would remove with it.
         """
         place = None if before is None else parse_place(before, now_ms(), "before")
         return await self.client.run(

@@ -44,7 +44,7 @@ def choose_url(url: str | None) -> str:
     """The URL given, else HEADRACE_URL."""
     chosen = url or os.environ.get("HEADRACE_URL")
     if not chosen:
-        raise ConfigError("no URL: give one, like redis://localhost:6379, or set HEADRACE_URL.")
+        raise ConfigError("no URL: give one, like headrace://localhost:7379, or set HEADRACE_URL.")
     return chosen
 
 
@@ -221,7 +221,10 @@ class Stream:
         """Remove the oldest entries, by number to keep or by place.
 
         Refuses to remove what a group has not been given or has not acknowledged, and names the group. partly removes
-        up to there; force removes all the same; dry_run only tells.
+        up to there; force removes all the same.
+
+        dry_run only tells. Where the report names a group in held_by, the call would be refused without partly, and
+        removed is what it would remove with it.
         """
         place = None if before is None else parse_place(before, now_ms(), "before")
         return self.client.run(

@@ -1,7 +1,7 @@
 """A server's refusal in words that name the stream and the group.
 
-Servers say "no such key" or "wrong kind of value" and leave it to the reader which one. The request knows. The first
-word stays as the server sent it, so `error.prefix` goes on working.
+Servers say "no such key" or "wrong kind of value" and leave it to the reader which one. The request knows. The server's
+first word is left out of the sentence and kept as `error.prefix`.
 """
 
 from typing import Any, Final
@@ -9,8 +9,6 @@ from typing import Any, Final
 from headrace.client.requests import Request
 from headrace.client.results import decode_text
 from headrace.errors import HeadraceError, NotFound, WrongType
-
-CHECK_BOTH: Final = "Create the group, or check both names."
 
 # Where the name of the group stands in a command; what is not here has none.
 GROUP_AT: Final = {
@@ -26,15 +24,32 @@ def explain(error: HeadraceError, request: Request[Any]) -> HeadraceError:
     if request.key is None:
         return error
     if type(error) is WrongType:
-        explained = WrongType(f"WRONGTYPE {request.key!r} is not a stream but holds something else. Check the name.")
+        explained = not_a_stream(request.key, "something else")
     elif type(error) is not NotFound:
         return error
     elif error.prefix == "NOGROUP" and group is not None:
-        explained = NotFound(f"NOGROUP stream {request.key!r} has no group {group!r}, or does not exist. {CHECK_BOTH}")
+        explained = no_group(request.key, group)
     else:
-        explained = NotFound(f"ERR there is no stream {request.key!r}. Add an entry to it, or check the name.")
+        explained = no_stream(request.key)
     explained.__cause__ = error
     return explained
+
+
+def no_stream(stream: str) -> NotFound:
+    words = f"there is no stream {stream!r}. Add an entry to it, or see Client.streams() for those there are."
+    return NotFound(words, "ERR", stream)
+
+
+def no_group(stream: str, group: str) -> NotFound:
+    """Servers say the same when it is the stream that is missing."""
+    return NotFound(
+        f"stream {stream!r} has no group {group!r}. Create it, or see Stream.groups() for those there are.",
+        "NOGROUP", stream, group,
+    )  # fmt: skip
+
+
+def not_a_stream(key: str, kind: str) -> WrongType:
+    return WrongType(f"{key!r} is not a stream but {kind}. Check the name.", "WRONGTYPE", key)
 
 
 def find_group(request: Request[Any]) -> str | None:

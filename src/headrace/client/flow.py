@@ -11,10 +11,10 @@ import time
 from collections.abc import Generator
 from typing import Any, Final, TypeVar
 
-from headrace.client.explain import explain
-from headrace.client.requests import Request
+from headrace.client.explain import explain, not_a_stream
+from headrace.client.requests import Request, key_type
 from headrace.client.transport import AsyncTransport, Transport
-from headrace.errors import ConnectionLost, HeadraceError
+from headrace.errors import ConnectionLost, HeadraceError, WrongType
 
 T = TypeVar("T")
 Batch = list[Request[Any]]  # Sent in one go; the reply is a list with errors in place.
@@ -25,6 +25,7 @@ LONGEST_PAUSE_S: Final = 1.0
 
 
 def run_flow(transport: Transport, flow: Flow[T], timeout_s: float) -> T:
+    flow = telling_kinds(flow)
     try:
         step = next(flow)
         while True:
@@ -39,6 +40,7 @@ def run_flow(transport: Transport, flow: Flow[T], timeout_s: float) -> T:
 
 
 async def run_flow_async(transport: AsyncTransport, flow: Flow[T], timeout_s: float) -> T:
+    flow = telling_kinds(flow)
     try:
         step = next(flow)
         while True:
@@ -50,6 +52,24 @@ async def run_flow_async(transport: AsyncTransport, flow: Flow[T], timeout_s: fl
                 step = flow.send(reply)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+def telling_kinds(flow: Flow[T]) -> Flow[T]:
+    """The same flow. When it ends because a key is no stream, the server is asked what it is."""
+    try:
+        return (yield from flow)
+    except WrongType as error:
+        if error.key is None:
+            raise
+        wrong = error
+    assert wrong.key is not None
+    try:
+        kind: str = yield key_type(wrong.key)
+    except HeadraceError:
+        raise wrong from wrong.__cause__
+    if kind == "stream":  # Another key of ours beside it is meant: the server's own words are right.
+        raise wrong.__cause__ or wrong
+    raise wrong if kind == "none" else not_a_stream(wrong.key, f"a {kind}") from wrong.__cause__
 
 
 def send(transport: Transport, step: Request[Any] | Batch, timeout_s: float) -> Any:

@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from headrace.client import layout, requests
 from headrace.client.capabilities import Capabilities, probe
+from headrace.client.explain import no_group
 from headrace.client.flow import Flow
 from headrace.client.functions import Scripts, run_step
+from headrace.client.layout import a_type
 from headrace.client.requests import BLOCK_MS, Request, Word
 from headrace.client.results import Claimed, Entry, GroupInfo, PendingEntry, StreamInfo, TrimReport, encode_text
-from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, Unsupported, WrongType
+from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Refused, Unsupported
 
 PAGE: Final = 500  # Entries fetched per call by everything that pages.
 BATCH: Final = 1000  # Requests sent in one go.
@@ -64,11 +66,33 @@ def unique_consumer_name() -> str:
 
 def encode_pairs(fields: Fields) -> list[tuple[bytes, bytes]]:
     """The fields of an entry as bytes, in the order given."""
-    items = fields.items() if isinstance(fields, Mapping) else fields
+    items = list(fields.items() if isinstance(fields, Mapping) else pairs_of(fields))
     pairs = [(encode_word(name), encode_word(value)) for name, value in items]
     if not pairs:
         raise ConfigError("an entry needs at least one field.")
     return pairs
+
+
+def pairs_of(fields: Any) -> Iterable[tuple[Any, Any]]:
+    """Fields given as pairs. Text is iterable too, and would be taken apart letter by letter."""
+    if isinstance(fields, (str, bytes)) or not isinstance(fields, Iterable):
+        raise not_fields(fields)
+    for pair in fields:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise not_fields(fields)
+        yield pair[0], pair[1]
+
+
+def not_fields(given: Any) -> ConfigError:
+    return ConfigError(
+        f"the fields of an entry are {a_type(given)}; give a dict, or pairs of name and value. publish() takes any "
+        "payload."
+    )
+
+
+def check_several(given: Any, what: str) -> None:
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ConfigError(f"{what} are {a_type(given)}; give a list of them, or another iterable.")
 
 
 def encode_word(value: Any) -> bytes:
@@ -79,7 +103,7 @@ def encode_word(value: Any) -> bytes:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value).encode()
     raise ConfigError(
-        f"a field cannot hold a {type(value).__name__}. Give text, bytes or a number, or use publish() for objects."
+        f"a field cannot hold {a_type(value)}. Give text, bytes or a number, or use publish() for objects."
     )
 
 
@@ -92,6 +116,7 @@ def trim_words(max_length: int | None, *, exact: bool) -> tuple[Word, ...]:
 
 
 def add_many(stream: str, many: Iterable[Fields], trim: tuple[Word, ...]) -> Flow[list[str]]:
+    check_several(many, "the entries to add")
     ids: list[str] = []
     batch: list[Request[Any]] = []
     for fields in many:
@@ -125,6 +150,7 @@ def publish(
 def publish_many(
     stream: str, payloads: Iterable[Any], key: str | None, headers: Mapping[str, str] | None
 ) -> Flow[list[str]]:
+    check_several(payloads, "the payloads to publish")
     many = (layout.encode_entry(payload, key=key, headers=headers) for payload in payloads)
     return (yield from add_many(stream, many, ()))
 
@@ -239,7 +265,7 @@ def find_group(stream: str, group: str) -> Flow[GroupInfo]:
     for info in found:
         if info.name == group:
             return info
-    raise NotFound(f"stream {stream!r} has no group {group!r}. Create it, or look at the stream's groups.")
+    raise no_group(stream, group)
 
 
 def read_group(
@@ -339,8 +365,9 @@ def delete_consumer(stream: str, group: str, consumer: str, *, hand_over_to: str
         raise ConfigError(f"consumer {consumer!r} cannot take over its own entries. Name another one (hand_over_to).")
     held = yield from pending(stream, group, min_idle_ms=0, consumer=consumer, limit=None)
     if held and hand_over_to is None and not force:
+        held_words = "1 pending entry" if len(held) == 1 else f"{len(held)} pending entries"
         raise Refused(
-            f"consumer {consumer!r} of group {group!r} has {len(held)} pending entries, which would be lost with it. "
+            f"consumer {consumer!r} of group {group!r} has {held_words}, which would be lost with it. "
             "Name who takes them over (hand_over_to), or insist (force)."
         )
     moved = 0
@@ -367,13 +394,7 @@ def list_streams(pattern: str) -> Flow[list[str]]:
 
 
 def stream_info(stream: str) -> Flow[StreamInfo]:
-    try:
-        return (yield from requests.stream_info(stream).run())
-    except NotFound as error:
-        raise NotFound(f"there is no stream {stream!r}. Add an entry to it, or check the name.") from error
-    except WrongType as error:
-        kind = yield from requests.key_type(stream).run()
-        raise WrongType(f"{stream!r} is not a stream but a {kind}.") from error
+    return (yield from requests.stream_info(stream).run())
 
 
 def resolve_start(stream: str, start: str, bookmark: str | None) -> Flow[str]:

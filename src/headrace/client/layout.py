@@ -59,9 +59,14 @@ def encode_payload(payload: Any) -> tuple[bytes, bytes]:
         return msgspec.json.encode(payload), JSON
     except (TypeError, ValueError) as error:
         raise ConfigError(
-            f"cannot publish a {type(payload).__name__}: {error}. Give a dict, dataclass, Struct, pydantic model, "
-            "str or bytes."
+            f"cannot publish {a_type(payload)}: {error}. Give a dict, dataclass, Struct, pydantic model, str or bytes."
         ) from error
+
+
+def a_type(value: Any) -> str:
+    """With its article: a list, an object."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def decode_payload(data: bytes, content_type: bytes | None, entry_id: str) -> Any:

@@ -22,6 +22,7 @@ from headrace.client.results import encode_text
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
+    ClientClosed,
     CommandError,
     ConfigError,
     ConnectionLost,
@@ -127,6 +128,7 @@ class RedisTransport:
         self.target = target
         self.timeout_s = timeout_s
         self.clients: dict[bool, Any] = {}
+        self.is_closed = False
         self.lock = threading.Lock()
         self.on_close = on_close  # Called once.
 
@@ -134,6 +136,8 @@ class RedisTransport:
         """Calls that may wait have connections of their own: more patient ones, and nobody queues behind them."""
         may_wait = request.wait_ms > 0
         with self.lock:
+            if self.is_closed:
+                raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
             if may_wait not in self.clients:
                 self.clients[may_wait] = connect(self.target, self.timeout_s, is_async=False, may_wait=may_wait)
             return self.clients[may_wait]
@@ -145,7 +149,7 @@ class RedisTransport:
                 return redis_cluster.call(client, request, words_of(request))
             return client.execute_command(*words_of(request))
         except Exception as error:  # redis-py and the socket layer raise many kinds; translate knows them or re-raises.
-            raise translate(error, self.target) from error
+            raise told(error, self.target, is_closed=self.is_closed) from error
 
     def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
         if not requests:
@@ -154,11 +158,12 @@ class RedisTransport:
             pipeline = make_pipeline(self.client_for(requests[0]), self.target, requests)
             replies = pipeline.execute(raise_on_error=False)
         except Exception as error:  # As above.
-            raise translate(error, self.target) from error
+            raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
     def close(self) -> None:
         with self.lock:
+            self.is_closed = True
             clients, self.clients = list(self.clients.values()), {}
         for client in clients:
             for sentinel in sentinels_of(client):
@@ -175,11 +180,14 @@ class AsyncRedisTransport:
         self.target = target
         self.timeout_s = timeout_s
         self.clients: dict[bool, Any] = {}
+        self.is_closed = False
         self.on_close = on_close  # Called once.
 
     def client_for(self, request: Request[Any]) -> Any:
         """As in RedisTransport."""
         may_wait = request.wait_ms > 0
+        if self.is_closed:
+            raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
         if may_wait not in self.clients:
             self.clients[may_wait] = connect(self.target, self.timeout_s, is_async=True, may_wait=may_wait)
         return self.clients[may_wait]
@@ -192,7 +200,7 @@ class AsyncRedisTransport:
                     return await redis_cluster.call_async(client, request, words_of(request))
                 return await client.execute_command(*words_of(request))
         except Exception as error:  # As in RedisTransport.call.
-            raise translate(error, self.target) from error
+            raise told(error, self.target, is_closed=self.is_closed) from error
 
     async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
         if not requests:
@@ -202,10 +210,11 @@ class AsyncRedisTransport:
             async with asyncio.timeout(timeout_s + GRACE_S):
                 replies = await pipeline.execute(raise_on_error=False)
         except Exception as error:  # As above.
-            raise translate(error, self.target) from error
+            raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
     async def close(self) -> None:
+        self.is_closed = True
         clients, self.clients = list(self.clients.values()), {}
         for client in clients:
             for sentinel in sentinels_of(client):
@@ -245,6 +254,16 @@ def sentinels_of(client: Any) -> Sequence[Any]:
 
 
 # Errors
+
+
+def told(error: Exception, target: Target, *, is_closed: bool) -> HeadraceError:
+    """What the caller is told. A connection that broke because its client was closed is no riddle."""
+    translated = translate(error, target)
+    if is_closed and isinstance(translated, ConnectionLost):
+        return ClientClosed(
+            f"this client of {target.shown} was closed during the call; whether it took effect is unknown."
+        )
+    return translated
 
 
 def translate(error: Exception, target: Target) -> HeadraceError:

@@ -130,7 +130,7 @@ class ConsumerInfo:
 class TrimReport:
     """What a trim did, or would do."""
 
-    removed: int
+    removed: int  # In a dry run that names a group in held_by: what would go with partly; without, it is refused.
     kept_from_id: str  # Nothing with a lower ID is left by this trim. Empty: nothing is left, or it was not looked up.
     held_by: str | None  # The group that needs older entries than were asked to go.
     is_dry_run: bool

@@ -19,7 +19,7 @@ from headrace.errors import ConfigError
 
 DEFAULT_PORTS: Final = {"headrace": 7379, "redis": 6379, "rediss": 6379, "redis+cluster": 6379, "redis+sentinel": 26379}
 KINDS: Final = {"redis+cluster": "cluster", "redis+sentinel": "sentinel"}
-EXAMPLES: Final = "redis://localhost:6379, headrace://localhost:7379, unix:///run/redis.sock, embedded:"
+EXAMPLES: Final = "headrace://localhost:7379, redis://localhost:6379, unix:///run/redis.sock, embedded:"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """Refusals in words that name what was asked for."""
 
+import pickle
+
 import pytest
 
 from headrace.client import requests
@@ -26,7 +28,8 @@ def test_a_missing_group_is_named_whatever_was_asked(request_: Request[object]) 
 
     assert isinstance(explained, NotFound)
     assert explained.prefix == "NOGROUP"
-    assert "'orders' has no group 'billing'" in str(explained)
+    assert str(explained).startswith("stream 'orders' has no group 'billing'.")
+    assert (explained.stream, explained.group) == ("orders", "billing")
     assert explained.__cause__ is NO_GROUP
 
 
@@ -34,8 +37,18 @@ def test_a_missing_stream_and_a_wrong_type_name_the_key() -> None:
     missing = explain(NotFound("ERR no such key"), requests.groups("orders"))
     other = explain(WrongType("WRONGTYPE Operation against a key"), requests.length("orders"))
 
-    assert isinstance(missing, NotFound) and "no stream 'orders'" in str(missing)
-    assert isinstance(other, WrongType) and other.prefix == "WRONGTYPE" and "'orders' is not a stream" in str(other)
+    assert isinstance(missing, NotFound) and str(missing).startswith("there is no stream 'orders'.")
+    assert (missing.prefix, missing.stream, missing.group) == ("ERR", "orders", None)
+    assert isinstance(other, WrongType) and str(other).startswith("'orders' is not a stream")
+    assert (other.prefix, other.key) == ("WRONGTYPE", "orders")
+
+
+def test_an_error_survives_a_process_boundary() -> None:
+    explained = explain(NO_GROUP, requests.pending_summary("orders", "billing"))
+
+    again = pickle.loads(pickle.dumps(explained))
+
+    assert (str(again), again.prefix, again.group) == (str(explained), "NOGROUP", "billing")
 
 
 @pytest.mark.parametrize("error", [AccessDenied("no"), CommandError("ERR syntax error"), HeadraceError("x")])

@@ -8,7 +8,7 @@ from headrace.client import flow as flow_module
 from headrace.client import flows, requests
 from headrace.client.capabilities import Capabilities, name_and_version, parse_version
 from headrace.client.flow import run_flow, run_flow_async
-from headrace.errors import AccessDenied, CommandError, ConfigError, ConnectionLost, Refused
+from headrace.errors import AccessDenied, CommandError, ConfigError, ConnectionLost, Refused, WrongType
 
 
 def drive(flow, answers):
@@ -198,3 +198,28 @@ def test_versions():
     assert parse_version("8.6.3") == (8, 6, 3)
     assert parse_version("") == ()
     assert name_and_version({"redis_version": "7.0"}) == ("redis", (7, 0))
+
+
+WRONG = WrongType("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (b"hash", "'orders' is not a stream but a hash. Check the name."),
+        (b"none", "'orders' is not a stream but something else. Check the name."),
+        (AccessDenied("no TYPE for you"), "'orders' is not a stream but something else. Check the name."),
+        (b"stream", str(WRONG)),
+    ],
+)
+def test_a_key_that_is_no_stream_is_told_with_what_it_is(run, kind, words):
+    with pytest.raises(WrongType) as raised:
+        run(requests.length("orders").run(), WRONG, kind)
+
+    assert str(raised.value) == words
+    assert raised.value.prefix == "WRONGTYPE"
+
+
+def test_a_command_of_the_user_keeps_the_words_of_the_server(run):
+    with pytest.raises(WrongType, match=r"^WRONGTYPE Operation"):
+        run(requests.raw("GET", "orders").run(), WRONG)
