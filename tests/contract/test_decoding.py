@@ -40,8 +40,9 @@ def test_a_working_day_reads_the_same_in_every_protocol(session):
 
 
 def test_refusals_read_the_same_in_every_protocol(session):
-    with pytest.raises(NotFound, match="NOGROUP"):
+    with pytest.raises(NotFound, match="nobody") as missing:
         session.group("nobody").read("ann")
+    assert missing.value.prefix == "NOGROUP"
     with pytest.raises(NotFound):
         session.info()
     with pytest.raises(CommandError, match="Invalid stream ID"):
