@@ -73,7 +73,7 @@ def make_compiled() -> None:
     digest = digest_of([Path("pyproject.toml"), Path("setup.py"), Path("requirements/test.txt"), *sources])
     if stamp_of(COMPILED)[0] == digest:
         return
-    say("making build/compiled: headrace compiled with mypyc (a minute or so)")
+    say("making build/compiled: headrace compiled with mypyc (a few minutes the first time)")
     make_environment(COMPILED, Path("requirements/test.txt"))
     wheel = build_wheel()
     run("install-wheel", [*pip_of(COMPILED), "install", "--no-deps", "--no-index", "--force-reinstall", str(wheel)])

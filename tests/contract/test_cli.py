@@ -296,6 +296,23 @@ def test_trim_refuses_what_a_group_needs_and_names_it(shell: Shell, server: Serv
     assert len(entries(server)) == 3
 
 
+def test_a_dry_run_tells_that_a_trim_would_be_refused(shell: Shell, server: Server, three: list[str]) -> None:
+    server.control("XGROUP", "SETID", "orders", "billing", "1-0")
+
+    told = shell("streams", "trim", "orders", "--keep", "0", "--dry-run")
+    assert told.row == {
+        "stream": "orders", "removed": 0, "kept_from_id": "1-1", "held_by": "billing", "dry_run": True, "removable": 1
+    }  # fmt: skip
+    assert told.err == (
+        "headrace: this would be refused: group 'billing' of 'orders' still needs entries from 1-1 on. "
+        "With --partly it would remove 1 entry.\n"
+    )
+
+    partly = shell("streams", "trim", "orders", "--keep", "0", "--dry-run", "--partly")
+    assert (partly.row["removed"], partly.row["removable"], partly.err) == (1, 1, "")
+    assert len(entries(server)) == 3
+
+
 def test_trim_tells_before_it_removes(shell: Shell, server: Server, three: list[str]) -> None:
     server.control("XGROUP", "SETID", "orders", "billing", "2-0")
 
@@ -496,4 +513,6 @@ def test_a_terminal_is_told_when_there_is_nothing(shell: Shell, server: Server) 
 def test_the_option_wins_over_the_environment(shell: Shell, three: list[str]) -> None:
     ended = headrace("groups", "ls", "orders", "--url", shell.url, url="redis://127.0.0.1:1")
 
+    assert ended.row["group"] == "billing"
+    ended = headrace("--url", shell.url, "groups", "ls", "orders", url="redis://127.0.0.1:1")
     assert ended.row["group"] == "billing"

@@ -14,7 +14,10 @@ def ack(
     group: Group,
     ids: EntryIds = None,
     min_idle: Annotated[
-        str | None, typer.Option("--min-idle", metavar="DURATION", parser=duration, help="All that were idle so long.")
+        str | None,
+        typer.Option(
+            "--min-idle", metavar="DURATION", parser=duration("--min-idle"), help="All that were idle so long."
+        ),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Delete entries that no group needs any more.")] = False,
     yes: Yes = False,

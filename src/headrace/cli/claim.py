@@ -12,7 +12,10 @@ def claim(
     group: Group,
     ids: EntryIds = None,
     min_idle: Annotated[
-        str | None, typer.Option("--min-idle", metavar="DURATION", parser=duration, help="Only what was idle so long.")
+        str | None,
+        typer.Option(
+            "--min-idle", metavar="DURATION", parser=duration("--min-idle"), help="Only what was idle so long."
+        ),
     ] = None,
     consumer: Annotated[
         str | None, typer.Option(metavar="NAME", parser=consumer_name, help="Who takes them. Default: a new name.")

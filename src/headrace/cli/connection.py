@@ -19,7 +19,7 @@ def open_client(url: str | None) -> "Client":
     from headrace.client.client import Client
 
     if not url and not os.environ.get("HEADRACE_URL"):
-        raise WrongUsage("no URL: give --url, like --url redis://localhost:7379, or set HEADRACE_URL.")
+        raise WrongUsage("no URL: give --url, like --url headrace://localhost:7379, or set HEADRACE_URL.")
     try:
         client = Client(url)
     except ConfigError as error:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli.usage import Group, Stream, Url, Yes, place
+from headrace.cli.usage import Command, CommandWithPlace, Group, Stream, Url, Yes, place
 from headrace.errors import Refused
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ CONSUMER_COLUMNS = ("consumer", "pending", "idle_ms", "inactive_ms")
 app = typer.Typer(help="Consumer groups: list, look at, create, move, remove.", no_args_is_help=True)
 
 
-@app.command("ls")
+@app.command("ls", cls=Command)
 def list_groups(stream: Stream, url: Url = None) -> None:
     """List the groups of a stream: who is behind, and who holds what.
 
@@ -32,7 +32,7 @@ def list_groups(stream: Stream, url: Url = None) -> None:
     show_rows(GROUP_COLUMNS, rows, known=("stream",), nothing="No groups.")
 
 
-@app.command()
+@app.command(cls=Command)
 def info(stream: Stream, group: Group, url: Url = None) -> None:
     """Show a group and its consumers.
 
@@ -55,13 +55,15 @@ def info(stream: Stream, group: Group, url: Url = None) -> None:
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def create(
     stream: Stream,
     group: Group,
     start: Annotated[
         str,
-        typer.Option("--start", metavar="PLACE", parser=place, help="now, beginning, -1h, or the ID to begin behind."),
+        typer.Option(
+            "--start", metavar="PLACE", parser=place("--start"), help="now, beginning, -1h, or the ID to begin behind."
+        ),
     ] = "now",
     url: Url = None,
 ) -> None:
@@ -79,13 +81,14 @@ def create(
     show_facts({**group_row(stream, found), "created": is_new})
 
 
-# -1h is a place here, not options: unknown ones are taken as arguments, and -h is not help.
-@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+# -1h is a place here, not options: unknown ones are taken as arguments.
+@app.command(cls=CommandWithPlace, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 def seek(
     stream: Stream,
     group: Group,
     where: Annotated[
-        str, typer.Argument(metavar="PLACE", parser=place, help="now, beginning, -1h, or the ID to go on behind.")
+        str,
+        typer.Argument(metavar="PLACE", parser=place("PLACE"), help="now, beginning, -1h, or the ID to go on behind."),
     ],
     url: Url = None,
 ) -> None:
@@ -103,7 +106,7 @@ def seek(
     show_facts(group_row(stream, found))
 
 
-@app.command("rm")
+@app.command("rm", cls=Command)
 def remove(
     stream: Stream,
     group: Group,

@@ -16,7 +16,7 @@ import typer
 from headrace.cli import ack, claim, groups, pending, publish, serve, streams, tail
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
-from headrace.cli.usage import WrongUsage
+from headrace.cli.usage import Command, Url, WrongUsage
 from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound, ProtocolError
 
 app = typer.Typer(
@@ -49,21 +49,28 @@ def show_version(value: bool) -> None:
 
 @app.callback()
 def headrace(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - its callback does the work.
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show version and build, then exit.")
     ] = False,
+    url: Url = None,
 ) -> None:
     """A message broker with Redis Streams semantics over the Redis protocol."""
+    if url is None:
+        return
+    if context.invoked_subcommand == "serve":
+        raise WrongUsage("serve takes no --url: it is the broker. Give --host and --port behind it.")
+    os.environ["HEADRACE_URL"] = url  # For the command that follows, unless it has a --url of its own.
 
 
-app.command("serve")(serve.serve)
-app.command("publish")(publish.publish)
-app.command("tail")(tail.tail)
+app.command("serve", cls=Command)(serve.serve)
+app.command("publish", cls=Command)(publish.publish)
+app.command("tail", cls=Command)(tail.tail)
 app.add_typer(streams.app, name="streams")
 app.add_typer(groups.app, name="groups")
-app.command("pending")(pending.pending)
-app.command("claim")(claim.claim)
-app.command("ack")(ack.ack)
+app.command("pending", cls=Command)(pending.pending)
+app.command("claim", cls=Command)(claim.claim)
+app.command("ack", cls=Command)(ack.ack)
 
 
 def run() -> None:

@@ -13,7 +13,10 @@ def pending(
     stream: Stream,
     group: Group,
     min_idle: Annotated[
-        str, typer.Option("--min-idle", metavar="DURATION", parser=duration, help="Only what was idle so long: 5m.")
+        str,
+        typer.Option(
+            "--min-idle", metavar="DURATION", parser=duration("--min-idle"), help="Only what was idle so long: 5m."
+        ),
     ] = "0s",
     consumer: Annotated[
         str | None, typer.Option(metavar="NAME", parser=consumer_name, help="Only what this one holds.")

@@ -17,7 +17,9 @@ DEFAULT_PORT = 7379
 
 
 def serve(
-    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Keep everything in memory; required in this version.")
+    ] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="TCP port.")] = DEFAULT_PORT,
     unixsocket: Annotated[str | None, typer.Option(metavar="PATH", help="Listen on this Unix socket as well.")] = None,

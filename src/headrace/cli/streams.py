@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headrace.cli.groups import GROUP_COLUMNS, group_row
-from headrace.cli.usage import LARGEST_COUNT, Stream, Url, WrongUsage, Yes, place
+from headrace.cli.usage import LARGEST_COUNT, Command, Stream, Url, WrongUsage, Yes, place
 from headrace.errors import HeadraceError, NotFound, Refused, WrongType
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ BATCH = 500  # Streams asked about in one go.
 app = typer.Typer(help="Streams: list, look at, trim.", no_args_is_help=True)
 
 
-@app.command("ls")
+@app.command("ls", cls=Command)
 def list_streams(
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", show_default=False, help="As in: 'orders*'.")] = "*",
     url: Url = None,
@@ -38,7 +38,7 @@ def list_streams(
     show_rows(COLUMNS, [stream_row(info) for info in infos], nothing=nothing)
 
 
-@app.command()
+@app.command(cls=Command)
 def info(stream: Stream, url: Url = None) -> None:
     """Show a stream and its groups.
 
@@ -60,14 +60,14 @@ def info(stream: Stream, url: Url = None) -> None:
     show_facts(facts, more="by_group", columns=GROUP_COLUMNS[1:])
 
 
-@app.command()
+@app.command(cls=Command)
 def trim(
     stream: Stream,
     keep: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=LARGEST_COUNT, help="Keep the newest N entries.")
     ] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="PLACE", parser=place, help="Remove what is older: an ID, or -7d.")
+        str | None, typer.Option(metavar="PLACE", parser=place("--before"), help="Remove what is older: an ID, or -7d.")
     ] = None,
     partly: Annotated[bool, typer.Option("--partly", help="Only what no group needs any more.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also what groups still need.")] = False,
@@ -88,24 +88,32 @@ def trim(
 
     from headrace.cli.confirm import confirm
     from headrace.cli.connection import open_client
-    from headrace.cli.output import show_facts
+    from headrace.cli.output import counted, say, show_facts
 
     with open_client(url) as broker:
         target = broker.stream(stream)
         target.info()  # Trimming what does not exist removes nothing; a wrong name should be told.
         report = target.trim(keep=keep, before=before, force=force, dry_run=True)
-        if not dry_run:
-            is_allowed = force or partly or report.held_by is None
-            if not is_allowed:
-                raise Refused(
-                    f"group {report.held_by!r} of {stream!r} still needs entries from {report.kept_from_id} on. "
-                    "Nothing was trimmed. Let it catch up, take only what no group needs with --partly, or insist with "
-                    "--force."
-                )
-            if report.removed:
-                needed = ", also those that groups still need" if force else ""
-                confirm(f"remove {report.removed:,} entries of {stream!r}{needed}", yes=yes)
-            report = target.trim(keep=keep, before=before, force=force, partly=partly)
+        is_refused = report.held_by is not None and not force and not partly
+        entries = counted(report.removed, "entry", "entries")
+        needs = f"group {report.held_by!r} of {stream!r} still needs entries from {report.kept_from_id} on"
+        if dry_run:
+            row = trim_row(stream, report)
+            if not force:
+                row = {**row, "removed": 0 if is_refused else report.removed, "removable": report.removed}
+            show_facts(row)
+            if is_refused:
+                say(f"this would be refused: {needs}. With --partly it would remove {entries}.")
+            return
+        if is_refused:
+            raise Refused(
+                f"{needs}. Nothing was trimmed. Let it catch up, take only what no group needs with --partly, or "
+                "insist with --force."
+            )
+        if report.removed:
+            needed = ", also those that groups still need" if force else ""
+            confirm(f"remove {entries} of {stream!r}{needed}", yes=yes)
+        report = target.trim(keep=keep, before=before, force=force, partly=partly)
     show_facts(trim_row(stream, report))
 
 

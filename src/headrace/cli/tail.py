@@ -23,7 +23,9 @@ def tail(
     stream: Stream,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="PLACE", parser=place, help="now (default), beginning, -1h, or an entry ID."),
+        typer.Option(
+            "--from", metavar="PLACE", parser=place("--from"), help="now (default), beginning, -1h, or an entry ID."
+        ),
     ] = None,
     last: Annotated[int | None, typer.Option(metavar="N", min=1, help="Begin with the last N entries.")] = None,
     count: Annotated[int | None, typer.Option("-n", metavar="N", min=1, help="Stop after N entries.")] = None,

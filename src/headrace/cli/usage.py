@@ -4,9 +4,11 @@ Parsers here raise WrongUsage with a sentence that shows what was written and ho
 code for usage then. Anything that only the broker can judge is left to it.
 """
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from headrace.errors import ConfigError, HeadraceError
 
@@ -15,6 +17,23 @@ LARGEST_COUNT = 2**63 - 1  # What a server can read as a number.
 
 class WrongUsage(HeadraceError):
     """The command line cannot be understood; nothing was sent."""
+
+
+class Command(TyperCommand):
+    """A subcommand. Its help names arguments without their Python types."""
+
+    def get_help(self, ctx: Any) -> str:
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda **_: ""  # type: ignore[attr-defined]
+        return super().get_help(ctx)
+
+
+class CommandWithPlace(Command):
+    """One with a place as argument: -1h is that and no options, but -h alone is still help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, ["--help" if word == "-h" else word for word in args])
 
 
 def check_name(what: str, name: str) -> str:
@@ -35,37 +54,49 @@ def consumer_name(text: str) -> str:
     return check_name("consumer", text)
 
 
-def duration(text: str) -> str:
-    """Checked only; the client takes the text."""
-    from headrace.client.times import parse_duration_ms
+def duration(option: str) -> Callable[[str], str]:
+    """Checked only; the client takes the text. A refusal names the option."""
 
-    try:
-        parse_duration_ms(text)
-    except ConfigError as error:
-        raise WrongUsage(str(error)) from error
-    return text
+    def parse(text: str) -> str:
+        from headrace.client.times import parse_duration_ms
+
+        try:
+            parse_duration_ms(text, option)
+        except ConfigError as error:
+            raise WrongUsage(str(error)) from error
+        return text
+
+    return parse
 
 
-def place(text: str) -> str:
-    """Checked only; the client takes the text, and reckons from its own now."""
-    from headrace.client.times import parse_place
+def place(option: str) -> Callable[[str], str]:
+    """Checked only; the client takes the text, and reckons from its own now. A refusal names the option."""
 
-    try:
-        found = parse_place(text, 0)
-    except ConfigError as error:
-        raise WrongUsage(str(error)) from error
-    if found != "$":
-        entry_id(found)
-    return text
+    def parse(text: str) -> str:
+        from headrace.client.times import parse_place
+
+        try:
+            found = parse_place(text, 0, option)
+        except ConfigError as error:
+            raise WrongUsage(str(error)) from error
+        if found != "$" and not is_entry_id(found):
+            raise WrongUsage(f"{option} is {text!r}, which is no entry ID; write one like 1690275391705-0.")
+        return text
+
+    return parse
 
 
 def entry_id(text: str) -> str:
-    """An ID with both numbers within 64 bits."""
-    from headrace.client.times import ENTRY_ID
-
-    if ENTRY_ID.fullmatch(text) is None or any(int(part) >= 2**64 for part in text.split("-")):
+    if not is_entry_id(text):
         raise WrongUsage(f"{text!r} is no entry ID; write one like 1690275391705-0.")
     return text
+
+
+def is_entry_id(text: str) -> bool:
+    """Both numbers within 64 bits."""
+    from headrace.client.times import ENTRY_ID
+
+    return ENTRY_ID.fullmatch(text) is not None and all(int(part) < 2**64 for part in text.split("-"))
 
 
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The broker. Else HEADRACE_URL.")]

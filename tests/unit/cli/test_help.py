@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from headrace.cli import main
 from headrace.cli.main import app
 
 ALL = {"--help", "-h"}
@@ -31,6 +32,19 @@ def test_the_help_of_a_command_has_one_example_that_is_its_own(path: str) -> Non
     examples = re.findall(r"^Example: (.+)$", COMMANDS[path].help, re.MULTILINE)
 
     assert [example.startswith(path + " ") for example in examples] == [True]
+
+
+@pytest.mark.parametrize("path", sorted(COMMANDS))
+def test_help_shows_no_python_types(
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [*path.split(), "--help"])
+    with pytest.raises(SystemExit):
+        main.run()
+
+    shown = capsys.readouterr().out
+    assert "<" not in re.sub(r"\[[^]]*<=[^]]*\]", "", shown)
+    assert path == "headrace serve" or "--url URL" in shown
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS))

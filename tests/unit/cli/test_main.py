@@ -67,6 +67,16 @@ def test_an_error_of_ours_is_one_line_and_no_traceback(
     [
         (WrongUsage("there is nothing to publish."), exit_codes.USAGE, "there is nothing to publish."),
         (NotFound("NOGROUP there is none."), exit_codes.NOT_FOUND, "there is none."),
+        (
+            NotFound("stream has no group.", "NOGROUP", "my orders", "x"),
+            exit_codes.NOT_FOUND,
+            "stream 'my orders' has no group 'x'. See: headrace groups ls 'my orders'",
+        ),
+        (
+            NotFound("there is none.", "ERR", "orders"),
+            exit_codes.NOT_FOUND,
+            "there is no stream 'orders'. See: headrace streams ls",
+        ),
         (Unreachable("Cannot reach it."), exit_codes.CANNOT_CONNECT, "Cannot reach it."),
         (ConnectionLost("It broke."), exit_codes.CANNOT_CONNECT, "It broke."),
         (ProtocolError("It speaks another language."), exit_codes.CANNOT_CONNECT, "It speaks another language."),
@@ -104,6 +114,14 @@ def test_unreadable_options_are_one_line_that_names_the_help(
 ) -> None:
     assert end_of(monkeypatch, "streams", "ls", "--zebra") == exit_codes.USAGE
     assert capsys.readouterr().err == "headrace: No such option: --zebra. See: headrace streams ls --help\n"
+
+
+@pytest.mark.parametrize("arguments", [["groups", "seek", "-h"], ["groups", "seek", "orders", "billing", "-h"]])
+def test_seek_takes_a_time_back_and_still_shows_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert end_of(monkeypatch, *arguments) == exit_codes.OK
+    assert capsys.readouterr().out.startswith("Usage: headrace groups seek")
 
 
 @pytest.mark.parametrize("arguments", [[], ["streams"], ["groups"]])
