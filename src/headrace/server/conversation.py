@@ -68,6 +68,8 @@ class Conversation:
                         if call.is_halted:
                             break
                 else:
+                    if not self.parser.has_bytes():
+                        return
                     if run_count >= COMMANDS_PER_TURN:
                         self.has_more = True
                         return

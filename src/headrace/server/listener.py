@@ -177,7 +177,8 @@ class Connection(asyncio.Protocol):
             if call.out or call.is_closing:
                 self.listener.mark(self)
             self.listener.after_feed(now_ms)
-        self.adjust_reading()
+        if call.is_halted or conversation.has_more or not self.is_reading:
+            self.adjust_reading()
 
     def adjust_reading(self) -> None:
         """Read only while there is room for what is read and for what it is answered with."""

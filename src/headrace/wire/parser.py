@@ -60,11 +60,16 @@ class Parser:
         if not self.held and data[:1] != b"*":
             self.start_strict(data, 0)
             return
+        is_huge = HUGE_ARRAY.search(data) is not None
+        if self.held and not is_huge:
+            seam = self.seam + data[:SEAM_BYTES]
+            self.seam = data[-SEAM_BYTES:] if len(data) >= SEAM_BYTES else seam[-SEAM_BYTES:]
+            is_huge = HUGE_ARRAY.search(seam) is not None
+        else:
+            self.seam = data[-SEAM_BYTES:]
         self.held.append(data)
         self.held_bytes += len(data)
-        seam = self.seam + data[:SEAM_BYTES]
-        self.seam = data[-SEAM_BYTES:] if len(data) >= SEAM_BYTES else seam[-SEAM_BYTES:]
-        if HUGE_ARRAY.search(data) is not None or HUGE_ARRAY.search(seam) is not None:
+        if is_huge:
             self.start_strict(b"".join(self.held), self.given)
             return
         self.feed_reader(data)
@@ -82,7 +87,8 @@ class Parser:
             try:
                 for _ in range(limit):
                     if not has_data():
-                        break
+                        self.forget_held()
+                        return batch
                     argv = None
                     argv = get_command()
                     if not isinstance(argv, list):
@@ -136,6 +142,10 @@ class Parser:
         self.feed_reader: Callable[[bytes], None] = reader.feed
         self.has_data: Callable[[], bool] = reader.has_data
         self.get_command: Callable[[], Any] = reader.gets
+
+    def has_bytes(self) -> bool:
+        """Whether anything was fed that is not done with."""
+        return bool(self.held) or self.strict is not None
 
     def waiting_bytes(self) -> int:
         """How much is kept that is not done with yet."""
