@@ -213,10 +213,6 @@ def consumers(stream: str, group: str) -> Request[list[ConsumerInfo]]:
     return Request(argv, lambda reply: [read_consumer_info(item) for item in reply], stream, is_repeatable=True)
 
 
-def create_consumer(stream: str, group: str, consumer: str) -> Request[bool]:
-    return Request(("XGROUP", "CREATECONSUMER", stream, group, consumer), bool, stream, is_repeatable=True)
-
-
 def delete_consumer(stream: str, group: str, consumer: str) -> Request[int]:
     return Request(("XGROUP", "DELCONSUMER", stream, group, consumer), number, stream)
 

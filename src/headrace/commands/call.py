@@ -21,7 +21,7 @@ class State:
     __slots__ = (
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
-        "errors", "error_replies", "connections_received", "expired_keys", "expired_actively", "commands_processed",
+        "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build",
     )  # fmt: skip
 
@@ -47,7 +47,6 @@ class State:
         self.connections_received = 0
         self.expired_keys = 0
         self.expired_actively = 0  # Of those, before anybody asked for them.
-        self.commands_processed = 0
         self.port = 0
         self.build = "plain"
 

@@ -12,6 +12,7 @@ from headrace.commands.dispatch import count_error, end_pause, unblock
 from headrace.commands.help import help_reply
 from headrace.commands.numbers import MAX_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import NOTHING, OK, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import (
     added,
     command,
@@ -29,7 +30,6 @@ from headrace.errors import CommandError
 from headrace.wire.encoder import encode, encode_error, encode_integer, encode_null_array
 from headrace.wire.values import Unordered, Verbatim
 
-SYNTAX: Final = "ERR syntax error"
 UNBLOCKED: Final = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 TYPES: Final = (b"NORMAL", b"MASTER", b"REPLICA", b"SLAVE", b"PUBSUB")
 NOSCRIPT: Final = "noscript loading stale"

@@ -3,8 +3,9 @@
 from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, ZERO, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, word
-from headrace.commands.trimming import DELETE_REFERENCES, ONLY_ACKED, POLICIES, SYNTAX, Trim, trim
+from headrace.commands.trimming import DELETE_REFERENCES, ONLY_ACKED, POLICIES, Trim, trim
 from headrace.engine.ids import (
     name_of,
     parse_strict_id,

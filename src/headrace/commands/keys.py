@@ -10,6 +10,7 @@ from headrace.commands.call import Call
 from headrace.commands.help import help_reply
 from headrace.commands.numbers import MAX_INTEGER, NOT_AN_INTEGER, parse_within
 from headrace.commands.outcome import CHANGED, OK, ZERO, Outcome
+from headrace.commands.refusals import NO_SUCH_KEY, SYNTAX
 from headrace.commands.spec import (
     added,
     command,
@@ -32,7 +33,6 @@ from headrace.journal.record import MOVE, PUT, REMOVE, RENAME, encode_record
 from headrace.wire.encoder import encode, encode_array, encode_bulk, encode_integer, encode_null
 from headrace.wire.values import Status
 
-SYNTAX: Final = "ERR syntax error"
 SAME_OBJECT: Final = "ERR source and destination objects are the same"
 MAX_INT: Final = 2**31 - 1  # Database numbers are read as 32-bit integers.
 
@@ -183,7 +183,7 @@ def renamenx(ctx: Call, argv: list[bytes]) -> Outcome:
 def get_value(ctx: Call, name: bytes) -> Stored:
     value = ctx.find(name)
     if value is None:
-        raise CommandError("ERR no such key")
+        raise CommandError(NO_SUCH_KEY)
     return value
 
 

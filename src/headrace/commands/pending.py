@@ -6,8 +6,8 @@ from headrace.commands.call import Call
 from headrace.commands.groups import assign_record, consumer_record, find_group, pending_names, show
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, unix_time, word
-from headrace.commands.trimming import SYNTAX
 from headrace.engine.group import MAX_DELIVERIES, RELEASED_MS, Consumer, Delivery, Group
 from headrace.engine.ids import MAX_ID, id_of, name_of, parse_range_end, parse_range_start, parse_strict_id
 from headrace.engine.stream import Stream

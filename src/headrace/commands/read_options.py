@@ -5,10 +5,10 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import NOTHING, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
 
-SYNTAX: Final = "ERR syntax error"
 NO_CLAIM: Final = -1
 MAX_TIME_MS: Final = 2**63 - 1
 

@@ -11,6 +11,7 @@ from headrace.commands.call import Call
 from headrace.commands.hashes import find_hash
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.sets import find_set
 from headrace.commands.spec import added, command, integer, key, optional, pattern, text, word
 from headrace.engine.encodings import encoding_name
@@ -19,7 +20,6 @@ from headrace.engine.keyspace import type_name
 from headrace.errors import CommandError
 from headrace.wire.encoder import encode_array, encode_bulk
 
-SYNTAX: Final = "ERR syntax error"
 DEFAULT_COUNT: Final = 10
 MAX_CURSOR: Final = 2**64 - 1
 LONGEST_CURSOR: Final = 20

@@ -8,6 +8,7 @@ from headrace.commands.info import reset_statistics
 from headrace.commands.keys import get_database
 from headrace.commands.numbers import parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, OK, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import (
     Argument,
     added,
@@ -28,7 +29,6 @@ from headrace.errors import CommandError
 from headrace.journal.record import CLEAR, SWAP, encode_record
 from headrace.wire.encoder import encode, encode_integer
 
-SYNTAX: Final = "ERR syntax error"
 MAX_INT: Final = 2**31 - 1
 
 # Settings

@@ -8,6 +8,7 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.numbers import MAX_INTEGER, NOT_AN_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
 from headrace.commands.streams import EXHAUSTED, append
 from headrace.engine.ids import MAX_ID, name_of, parse_strict_id
@@ -17,7 +18,6 @@ from headrace.errors import CommandError
 from headrace.journal.record import PUBLISH_ID, TRIM, encode_record
 from headrace.wire.encoder import encode_array, encode_bulk, encode_integer, encode_null
 
-SYNTAX: Final = "ERR syntax error"
 FIELDS: Final = "ERR FIELDS must be followed by an even number, 2 or more, and by exactly so many words"
 
 

@@ -5,8 +5,8 @@ from headrace.commands.groups import no_group, wrong_arguments
 from headrace.commands.help import help_reply
 from headrace.commands.numbers import MAX_INTEGER, parse_integer
 from headrace.commands.outcome import Outcome
+from headrace.commands.refusals import NO_SUCH_KEY
 from headrace.commands.spec import block, command, container, integer, key, optional, text, word
-from headrace.commands.streams import NO_SUCH_KEY
 from headrace.engine.group import Consumer, Group
 from headrace.engine.ids import MAX_ID, name_of
 from headrace.engine.stream import UNKNOWN, Stream

@@ -5,9 +5,9 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, OK, Outcome
+from headrace.commands.refusals import NO_SUCH_KEY, SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, optional, text, word
-from headrace.commands.streams import NO_SUCH_KEY, get_idempotence
-from headrace.commands.trimming import SYNTAX
+from headrace.commands.streams import get_idempotence
 from headrace.engine.ids import (
     MAX_PART,
     name_of,

@@ -6,8 +6,9 @@ from headrace.commands.call import Call
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, ZERO, Outcome
 from headrace.commands.read_options import ReadOptions, parse_read, wait
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, word
-from headrace.commands.trimming import SYNTAX, Trim, trim
+from headrace.commands.trimming import Trim, trim
 from headrace.engine.idempotence import Idempotence, digest_fields
 from headrace.engine.ids import (
     INVALID_ID,
@@ -42,7 +43,6 @@ from headrace.wire.encoder import (
 
 XADD_ARITY: Final = "ERR wrong number of arguments for 'xadd' command"
 EXHAUSTED: Final = "ERR The stream has exhausted the last possible ID, unable to add more items"
-NO_SUCH_KEY: Final = "ERR no such key"
 
 
 # XADD

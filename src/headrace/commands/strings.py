@@ -8,6 +8,7 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.numbers import MAX_INTEGER, MIN_INTEGER, NOT_AN_INTEGER, parse_integer
 from headrace.commands.outcome import CHANGED, Outcome
+from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, unix_time, word
 from headrace.engine.dump import dump_value
 from headrace.engine.keyspace import WRONG_TYPE
@@ -15,7 +16,6 @@ from headrace.errors import CommandError
 from headrace.journal.record import PUT, REMOVE, encode_record
 from headrace.wire.encoder import OK, encode_array, encode_bulk, encode_integer, encode_null
 
-SYNTAX: Final = "ERR syntax error"
 MAX_STRING_BYTES: Final = 512 * 1024 * 1024  # Redis's proto-max-bulk-len: what could not be sent is not built either.
 
 

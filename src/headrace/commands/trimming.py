@@ -14,8 +14,6 @@ from headrace.engine.stream import Stream
 from headrace.errors import CommandError
 from headrace.journal.record import CUT, FORGET, TRIM, encode_record
 
-SYNTAX: Final = "ERR syntax error"
-
 KEEP_REFERENCES: Final = 0
 DELETE_REFERENCES: Final = 1
 ONLY_ACKED: Final = 2
