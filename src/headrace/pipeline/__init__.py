@@ -11,6 +11,9 @@ Needs `pip install "headrace[spark]"`; everything here is loaded when first aske
 from importlib import import_module
 from typing import Any
 
+# At once: module and function share their name, and the one bound last is found here.
+from headrace.pipeline.session import session as session
+
 HOMES: dict[str, tuple[str, ...]] = {}
 
 
