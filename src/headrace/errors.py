@@ -75,6 +75,14 @@ class Unreachable(ConnectionLost):
     """No connection could be made: nothing was sent."""
 
 
+class DataLoss(HeadraceError):
+    """Entries that were to be read are gone: trimmed, deleted, or their stream with them."""
+
+
+class TableError(HeadraceError):
+    """A table cannot be read or written: it is missing, damaged, or not of the kind expected. Nothing was changed."""
+
+
 class AccessDenied(HeadraceError):
     """The server wants another user or password, or forbids this user the command."""
 

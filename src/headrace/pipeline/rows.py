@@ -1,0 +1,151 @@
+"""A Page -> an Arrow batch in the standard columns, or in any of them, with the columns a user declared. Pure.
+
+    stream           string
+    id               string, 1690275391705-0
+    id_ms, id_seq    decimal(20,0): its halves
+    timestamp        timestamp, UTC: id_ms as a time; null where it is a counter
+    key              string: the last pair named `key`, or null; bytes that are no UTF-8 are replaced
+    data             binary: the last pair named `data`, or null
+    fields           map of name and value: of equal names the last one; bytes that are no UTF-8 are replaced
+    pairs            array of name and value: all, in order, as stored
+
+Only what the schema names is computed. Batches have exactly the Arrow types that Spark expects for the schema.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.client import layout
+from headrace.client.results import LAST_TIME_MS
+from headrace.errors import ConfigError
+from headrace.pipeline.entry_ids import FIRST_TIME_MS
+from headrace.pipeline.pages import Page, gather
+
+if TYPE_CHECKING:
+    from headrace.pipeline.declared import DeclaredColumns
+
+STANDARD_DDL: Final = (
+    "stream string, id string, id_ms decimal(20,0), id_seq decimal(20,0), timestamp timestamp, key string, "
+    "data binary, fields map<string,string>, pairs array<struct<name:binary,value:binary>>"
+)
+PAIR: Final = pa.struct([pa.field("name", pa.binary()), pa.field("value", pa.binary())])
+STANDARD_SCHEMA: Final = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("id", pa.string()),
+        ("id_ms", pa.decimal128(20, 0)),
+        ("id_seq", pa.decimal128(20, 0)),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.string()),
+        ("data", pa.binary()),
+        ("fields", pa.map_(pa.string(), pa.string())),
+        ("pairs", pa.list_(pa.field("element", PAIR))),
+    ]
+)
+
+
+def to_arrow(schema: Any) -> Any:
+    """The Arrow schema that Spark expects of batches for its StructType."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def is_standard(field: Any) -> bool:
+    """Whether a field of an Arrow schema is a standard column: by name and type. Others are declared columns."""
+    place = STANDARD_SCHEMA.get_field_index(field.name)
+    return place >= 0 and bool(STANDARD_SCHEMA.field(place).type == field.type)
+
+
+def make_batch(page: Page, stream: str, schema: Any, decoder: "DeclaredColumns | None" = None) -> Any:
+    """The page as a RecordBatch of this Arrow schema. Columns that are no standard ones are the decoder's."""
+    declared_names = [field.name for field in schema if not is_standard(field)]
+    declared: dict[str, Any] = {}
+    if declared_names:
+        if decoder is None:
+            raise ConfigError(f"there is no column {declared_names[0]!r}; the columns are {STANDARD_DDL}.")
+        declared = decoder.make(page, stream)
+    columns = [
+        MAKERS[field.name](page, stream) if is_standard(field) else declared[field.name] for field in schema
+    ]  # fmt: skip
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def make_stream(page: Page, stream: str) -> Any:
+    try:
+        stream.encode("utf-8")
+    except UnicodeEncodeError:
+        name = stream.encode("utf-8", "surrogateescape")
+        raise ConfigError(
+            f"the name of the stream {name!r} is not UTF-8, so it fits into no column. Rename it."
+        ) from None
+    return pa.repeat(pa.scalar(stream, pa.string()), page.count)
+
+
+def make_id(page: Page, _stream: str) -> Any:
+    return page.ids.view(pa.string())
+
+
+def make_id_ms(page: Page, _stream: str) -> Any:
+    return to_decimal(page.ms)
+
+
+def make_id_seq(page: Page, _stream: str) -> Any:
+    return to_decimal(page.seq)
+
+
+def to_decimal(numbers: Any) -> Any:
+    """decimal(20,0) is a number of 128 bits, the low half first."""
+    halves: Any = np.zeros((len(numbers), 2), np.uint64)
+    halves[:, 0] = numbers
+    return pa.Array.from_buffers(pa.decimal128(20, 0), len(numbers), [None, pa.py_buffer(halves)])
+
+
+def make_timestamp(page: Page, _stream: str) -> Any:
+    is_no_time = (page.ms < FIRST_TIME_MS) | (page.ms > LAST_TIME_MS)
+    micros = page.ms.astype(np.int64) * 1000
+    return pa.array(micros, mask=is_no_time if is_no_time.any() else None).view(pa.timestamp("us", "UTC"))
+
+
+def make_key(page: Page, _stream: str) -> Any:
+    return to_text(make_last(page, layout.KEY))
+
+
+def make_data(page: Page, _stream: str) -> Any:
+    return make_last(page, layout.DATA)
+
+
+def make_last(page: Page, name: bytes) -> Any:
+    found = page.find_last(name)
+    return gather(page.buffer, page.value_spans, pa.array(found, mask=found < 0))
+
+
+def to_text(values: Any) -> Any:
+    """Bytes that are no UTF-8 are replaced."""
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if value is None else value.decode("utf-8", "replace") for value in values.to_pylist()]
+        return pa.array(texts, pa.string())
+
+
+def make_fields(page: Page, _stream: str) -> Any:
+    rows = []
+    names, values = to_text(page.names).to_pylist(), to_text(page.values).to_pylist()
+    for begin, end in zip(page.pair_offsets[:-1], page.pair_offsets[1:], strict=True):
+        rows.append(list(dict(zip(names[begin:end], values[begin:end], strict=True)).items()))
+    return pa.array(rows, STANDARD_SCHEMA.field("fields").type)
+
+
+def make_pairs(page: Page, _stream: str) -> Any:
+    pairs = pa.StructArray.from_arrays([page.names, page.values], fields=list(PAIR))
+    return pa.ListArray.from_arrays(pa.array(page.pair_offsets), pairs, type=STANDARD_SCHEMA.field("pairs").type)
+
+
+MAKERS: Final[dict[str, Callable[[Page, str], Any]]] = {
+    "stream": make_stream, "id": make_id, "id_ms": make_id_ms, "id_seq": make_id_seq, "timestamp": make_timestamp,
+    "key": make_key, "data": make_data, "fields": make_fields, "pairs": make_pairs,
+}  # fmt: skip
