@@ -9,10 +9,11 @@ Inside a slice entries are in the order of their IDs, and slices follow each oth
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil
 from typing import Final
 
-from headrace.pipeline.entry_ids import MAX_ID, MAX_PART, ms_of, seq_of, text_of
+from headrace.pipeline.entry_ids import MAX_PART, ms_of, seq_of, text_of
 
 ENTRIES_PER_SLICE: Final = 50_000  # About a tenth of a second of reading: less is not worth a task.
 SLICES_PER_CORE: Final = 4  # More than one evens out bursts; research on a bursty stream saw no gain beyond.
@@ -92,7 +93,7 @@ def cut_span(span: Span, count: int) -> list[Slice]:
     cuts = cut_points(span.begin, span.through, count)
     edges = [span.after, *cuts, span.through]
     slices = []
-    for after, through in zip(edges, edges[1:], strict=False):
+    for after, through in pairwise(edges):
         is_first = after == span.after
         first = text_of(span.first_id) if is_first and span.first_id is not None else None
         slices.append(Slice(span.stream, text_of(after), text_of(through), first, text_of(span.deleted_id)))
@@ -128,15 +129,18 @@ def place_end(extent: Extent, begin: int, probed_id: int, probed: int, count: in
     taken to come as densely as up to it, or as in the whole rest of the stream, whichever is denser: so a burst makes
     a batch smaller rather than larger.
     """
-    backlog = max(estimate_entries(extent, begin, extent.last_id), probed)
-    if backlog <= count:
-        return extent.last_id
     last = extent.last_id
+    backlog = max(estimate_entries(extent, begin, last), probed)
+    if backlog <= count:
+        return last
     if ms_of(begin) == ms_of(last):
         by_rest = begin + (last - begin) * count // backlog
-        by_probe = begin + (probed_id - begin) * count // probed
-        return max(probed_id, min(by_rest, by_probe, last))
+        return max(probed_id, min(by_rest, place_end_by_sequence(begin, probed_id, probed, count), last))
     by_rest_ms = ms_of(begin) + (ms_of(last) - ms_of(begin)) * count // backlog
     by_probe_ms = ms_of(begin) + (ms_of(probed_id) - ms_of(begin) + 1) * count // probed
-    end = min(by_rest_ms, by_probe_ms) << 64 | MAX_PART
-    return max(probed_id, min(end, last, MAX_ID))
+    return max(probed_id, min(min(by_rest_ms, by_probe_ms) << 64 | MAX_PART, last))
+
+
+def place_end_by_sequence(begin: int, probed_id: int, probed: int, count: int) -> int:
+    """The same for a millisecond with more entries than are wanted: counted by the second half of the ID."""
+    return min(begin + (probed_id - begin) * count // probed, ms_of(begin) << 64 | MAX_PART)
