@@ -9,35 +9,109 @@ things are loaded with this module; PySpark is when a session is made.
 """
 
 import os
+import re
+import site
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Final
 
+from headrace.errors import ConfigError
+from headrace.pipeline.java import java_home
+
 LOOPBACK: Final = "127.0.0.1"
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+# Package, oldest version that will do, first version that will not.
+PACKAGES: Final = (("pyspark", "4.2", ""), ("pyarrow", "18", ""), ("pandas", "2.2", "3"), ("numpy", "1.26", ""))
 SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-# Wanted on every session, also on one that was there before us: a source that takes filters is refused without it.
-FILTERS: Final = ("spark.sql.python.filterPushdown.enabled", "true")
+# Wanted on every session, also on one that was there before us: Spark refuses a source that takes filters without it.
+FILTERS: Final = {"spark.sql.python.filterPushdown.enabled": "true"}
 
 
 def session(app_name: str = "headrace", *, master: str | None = None, config: Mapping[str, str] | None = None) -> Any:
-    """The SparkSession at hand, else a new one; on this machine's cores unless `master` names a cluster."""
+    """The SparkSession at hand, else a new one: on the cores of this machine, unless `master` names a cluster.
+
+    `config` holds Spark settings by their names. Raises ConfigError, with what to install, where Spark cannot run.
+    """
+    check_packages()
     from pyspark.sql import SparkSession
 
+    settings = FILTERS | dict(config or {})
     builder = SparkSession.builder.appName(app_name)
-    settings = dict([FILTERS]) | dict(config or {})
-    if SparkSession.getActiveSession() is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if is_provided():
         return builder.config(map=settings).getOrCreate()
     master = master or "local[*]"
-    settings = SETTINGS | {"spark.driver.extraJavaOptions": quiet_logs(), "spark.master": master} | settings
-    with environment(variables(is_local=master.startswith("local"))):
-        return builder.config(map=settings).getOrCreate()
+    settings = SETTINGS | {"spark.master": master} | settings
+    settings[JAVA_OPTIONS] = f"{quiet_logs()} {settings.get(JAVA_OPTIONS, '')}".strip()
+    with environment(variables(os.environ, is_local=master.startswith("local"))):
+        return start(builder.config(map=settings))
+
+
+def is_provided() -> bool:
+    """Whether Spark runs already in this process, or spark-submit or Spark Connect provide it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    has_context = SparkContext._active_spark_context is not None
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ
+    return has_context or is_submitted or SparkSession.getActiveSession() is not None
+
+
+def start(builder: Any) -> Any:
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise ConfigError("Spark's Java process ended at its start; it said why on the standard error.") from None
+
+
+# What must be installed.
+
+
+def installed_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        pass
+    try:  # Spark's own distribution puts its Python on the path without saying so to pip.
+        return str(import_module(package).__version__)
+    except (ImportError, AttributeError):
+        return None
+
+
+def check_packages(version_of: Callable[[str], str | None] = installed_version) -> None:
+    lacks = [lack for name, oldest, end in PACKAGES if (lack := find_lack(name, version_of(name), oldest, end))]
+    if lacks:
+        raise ConfigError(f'the pipeline needs {", and ".join(lacks)}: pip install "headrace[spark]" brings what fits.')
+
+
+def find_lack(package: str, installed: str | None, oldest: str, end: str) -> str | None:
+    """What is wrong with the installed version, None if nothing is."""
+    wanted = f"{package} {oldest} or newer" + (f" but before {end}" if end else "")
+    if installed is None:
+        return f"{wanted}, which is not installed"
+    is_too_new = bool(end) and numbers(installed) >= numbers(end)
+    if numbers(installed) < numbers(oldest) or is_too_new:
+        return f"{wanted}, not {installed}"
+    return None
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """(4, 3, 0) for 4.3.0 and for 4.3.0.dev1: two numbers decide, whatever follows."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+# What Spark reads from outside.
 
 
 def quiet_logs() -> str:
@@ -46,18 +120,27 @@ def quiet_logs() -> str:
     return f'"-Dlog4j2.configurationFile={path.as_uri()}"'
 
 
-def variables(*, is_local: bool) -> dict[str, str]:
-    """What Spark's scripts and the JVM read from the environment, for what the user has not set."""
+def variables(given: Mapping[str, str], *, is_local: bool) -> dict[str, str]:
+    """What Spark's scripts, its JVM and its Python workers shall find in their environment.
+
+    What the user has set stays, but for JAVA_HOME, which becomes the wrapper of the Java that was chosen.
+    """
     import pyspark
 
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # Spark's own search breaks on a path with spaces.
     }
     if is_local:
         wanted["SPARK_LOCAL_IP"] = LOOPBACK
-    return {name: value for name, value in wanted.items() if not os.environ.get(name)}
+    chosen = {name: value for name, value in wanted.items() if not given.get(name)}
+    chosen["JAVA_HOME"] = str(java_home(given))
+    sources = str(Path(__file__).absolute().parents[2])
+    if is_local and sources not in site.getsitepackages():
+        # The workers of this machine run the same Python, but do not know what was added to sys.path here.
+        chosen["PYTHONPATH"] = os.pathsep.join(filter(None, (sources, given.get("PYTHONPATH"))))
+    return chosen
 
 
 @contextmanager
