@@ -66,6 +66,17 @@ class Page:
         begin, end = self.id_spans[-2:]
         return bytes(self.buffer[int(begin) : int(end)]).decode("ascii")
 
+    def head(self, count: int) -> "Page":
+        """The first entries only."""
+        pairs = 2 * int(self.pair_offsets[count])
+        return Page(
+            self.buffer,
+            self.pair_offsets[: count + 1],
+            self.id_spans[: 2 * count],
+            self.name_spans[:pairs],
+            self.value_spans[:pairs],
+        )
+
     @cached_property
     def name_codes(self) -> tuple[list[bytes], Any]:
         """The names that occur, each once, and for each pair the place of its name among them."""

@@ -1,34 +1,39 @@
 """One slice of a stream -> its pages, in order, each entry once.
 
 XRANGE by ID, never a consumer group, so a task that runs again reads the same. The next request leaves before the
-current reply is decoded: server and client work at the same time. Behind each XRANGE, in the same write, goes an XINFO
-STREAM: it tells whether entries of the slice were deleted before they were read. In this order, so that a deletion
-between the two is noticed as well.
+current reply is decoded: server and client work at the same time.
 
-A broken connection is opened again, and reading goes on behind the last entry; after RETRIES attempts in a row that
-brought nothing it is given up.
+Entries may be trimmed or deleted while they are read. Trimming leaves no trace but the first entry that is left. So the
+last entry of a full page is not handed over yet: the next request begins with it, and behind each XRANGE, in the same
+write, goes an XINFO STREAM. If the stream begins above the entry that was to come next, entries are lost. A single
+deletion is told by the highest deleted ID; one below it cannot be seen.
+
+A broken connection is opened again, and reading goes on where it was; after RETRIES attempts in a row that brought
+nothing it is given up.
 """
 
 import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import hiredis
 
 from headrace.client.explain import not_a_stream
 from headrace.client.raw_connection import RawConnection, ReplyTooLarge, open_raw
-from headrace.errors import ConnectionLost, DataLoss, HeadraceError, NotFound, WrongType
+from headrace.errors import ConnectionLost, DataLoss, NotFound, ProtocolError, WrongType
 from headrace.pipeline.entry_ids import id_of, text_of
 from headrace.pipeline.pages import Page, parse_page
+from headrace.pipeline.ranges import Slice
 
 RETRIES: Final = 5
 FIRST_WAIT_S: Final = 0.25  # Doubled at each retry: 8 seconds in all, about what a failover takes.
 FIRST_ENTRIES: Final = 100  # Until the size of the entries is known.
+MIN_ENTRIES: Final = 2  # One to hand over, one to begin with the next time.
+MAX_ENTRIES: Final = 5000  # Larger pages are not faster.
 GROWTH: Final = 8  # From one page to the next: the entries behind may be much larger.
 PAGE_BYTES: Final = 2 << 20
-MAX_ENTRIES: Final = 5000  # Larger pages are not faster.
 INFO_SHARE: Final = 8  # XINFO brings two whole entries: a page is at least so many times as large as that,
 MAX_PAGE_BYTES: Final = 64 << 20  # but no larger than this.
 
@@ -38,40 +43,26 @@ ENTRY_HEAD: Final = re.compile(rb"\*2\r\n\$\d+\r\n(\d+-\d+)\r\n\*\d+\r\n")
 TAIL_BYTES: Final = 16 * 1024
 TAIL_SIGNS: Final = 3  # An entry of one pair has the sign twice; values may hold it too.
 
-
-class Span(Protocol):
-    """What is read: entries behind `after`, up to and including `through`; IDs as servers write them."""
-
-    @property
-    def stream(self) -> str: ...
-    @property
-    def after(self) -> str: ...
-    @property
-    def through(self) -> str: ...
+Info = dict[bytes, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class LossCheck:
-    """What is done about entries that were deleted before they were read.
-
-    `known_deleted` is the stream's max-deleted-entry-id when the slice was planned: what was gone by then is judged by
-    whoever planned it. Losses are a DataLoss, or one call of `on_loss` per slice with the sentence.
-    """
+    """What is done about entries that went before they were read: a DataLoss, or one call of `on_loss` per slice."""
 
     fails: bool = True
-    on_loss: Callable[[str], None] | None = None
-    known_deleted: str = "0-0"
+    on_loss: Callable[[str], None] | None = None  # Is given the sentence.
 
 
 def read_slice(
     url: str,
-    span: Span,
+    piece: Slice,
     page_entries: int = MAX_ENTRIES,
     checks: LossCheck = LossCheck(),  # noqa: B008 - it is frozen.
     timeout_s: float = 10.0,
 ) -> Iterator[Page]:
     """The entries of the slice, in pages of at most `page_entries`; none of them is empty."""
-    reading = Reading(url, span, page_entries, checks, timeout_s)
+    reading = Reading(url, piece, page_entries, checks, timeout_s)
     try:
         while (page := reading.next_page()) is not None:
             if page.count:
@@ -83,21 +74,23 @@ def read_slice(
 class Reading:
     """How far one slice has been read."""
 
-    def __init__(self, url: str, span: Span, page_entries: int, checks: LossCheck, timeout_s: float) -> None:
+    def __init__(self, url: str, piece: Slice, page_entries: int, checks: LossCheck, timeout_s: float) -> None:
         self.url = url
-        self.stream = span.stream
-        self.after = span.after  # All up to here has been handed over.
-        self.through = span.through
-        self.page_entries = page_entries
+        self.stream = piece.stream
+        self.piece = piece
+        self.begin = "(" + piece.after  # Where to go on, as XRANGE takes it.
+        self.after = piece.after  # All up to here has been handed over.
+        self.next_id = piece.first  # The entry to come next, where it is known.
+        self.page_entries = max(MIN_ENTRIES, page_entries)
         self.count = 0  # How many entries to ask for; 0: not known yet.
         self.checks = checks
         self.has_told = False  # Of a loss.
         self.timeout_s = timeout_s
         self.connection: RawConnection | None = None
-        self.asked: str | None = None  # The ID behind which the outstanding request begins,
+        self.asked: str | None = None  # Where the outstanding request begins,
         self.asked_count = 0  # and how many entries it asks for.
         self.failures = 0  # In a row.
-        self.is_done = id_of(self.after) >= id_of(self.through)
+        self.is_done = id_of(piece.after) >= id_of(piece.through)
 
     def close(self) -> None:
         connection, self.connection, self.asked = self.connection, None, None
@@ -111,9 +104,9 @@ class Reading:
                 page = self.read_page()
             except ReplyTooLarge:
                 self.close()
-                if self.count == 1:
+                if self.count == MIN_ENTRIES:
                     raise
-                self.count = 1
+                self.count = MIN_ENTRIES
             except ConnectionLost:
                 self.close()
                 self.failures += 1
@@ -128,49 +121,57 @@ class Reading:
     def read_page(self) -> Page:
         connection = self.open()
         if self.asked is None:
-            self.ask(connection, self.after)
-        begin, count = self.after, self.asked_count
+            self.ask(connection, self.begin)
+        count = self.asked_count
         reply, info, info_bytes = self.receive(connection)
-        self.check_loss(begin, info)
+        self.check_loss(info)
         entries = parse_length(reply)
-        guess = guess_last_id(reply) if entries == count else None
-        if guess is not None and guess != self.through:
+        is_full = entries >= count
+        guess = guess_last_id(reply) if is_full else None
+        if guess is not None and guess != self.piece.through:
             self.adapt(len(reply) / entries, info_bytes)
             self.ask(connection, guess)
-        page = parse_page(reply)
+        page = self.hand_over(parse_page(reply), is_full=is_full)
+        if self.asked is not None and self.asked != self.begin:  # A value looked like the beginning of an entry.
+            self.receive(connection)
+        return page
+
+    def hand_over(self, page: Page, *, is_full: bool) -> Page:
+        """The page, without its last entry if there are more to come."""
+        last_id = page.last_id if page.count else self.after
+        self.is_done = not is_full or last_id == self.piece.through
+        if not self.is_done:
+            page = page.head(page.count - 1)
+            self.begin = self.next_id = last_id
         if page.count:
             self.after = page.last_id
-        self.is_done = entries < count or self.after == self.through
-        if self.asked is not None and self.asked != self.after:  # A value looked like the beginning of an entry.
-            self.receive(connection)
         return page
 
     def open(self) -> RawConnection:
         if self.connection is None:
             self.connection = open_raw(self.url, self.stream, self.timeout_s)
-            if self.count == 0:
-                self.connection.send("XINFO", "STREAM", self.stream)
-                _, info_bytes = self.receive_info(self.connection)
-                self.count = max(1, min(FIRST_ENTRIES, self.page_entries, PAGE_BYTES // (info_bytes // 2 + 1)))
+        if self.count == 0:
+            self.connection.send("XINFO", "STREAM", self.stream)
+            _, info_bytes = self.receive_info(self.connection)
+            self.adapt(info_bytes / 2 + 1, info_bytes)
+            self.count = min(self.count, FIRST_ENTRIES)
         return self.connection
 
     def adapt(self, entry_bytes: float, info_bytes: int) -> None:
+        """How many entries to ask for, if they are about as large as this."""
         page_bytes = max(PAGE_BYTES, min(MAX_PAGE_BYTES, INFO_SHARE * info_bytes))
-        self.count = max(1, min(int(page_bytes / entry_bytes), GROWTH * self.count, self.page_entries))
+        most = GROWTH * self.count if self.count else FIRST_ENTRIES
+        self.count = max(MIN_ENTRIES, min(int(page_bytes / entry_bytes), most, self.page_entries))
 
     # Requests and replies
 
-    def ask(self, connection: RawConnection, after: str) -> None:
-        connection.send_many(
-            [
-                ("XRANGE", self.stream, "(" + after, self.through, "COUNT", self.count),
-                ("XINFO", "STREAM", self.stream),
-            ]
-        )
-        self.asked, self.asked_count = after, self.count
+    def ask(self, connection: RawConnection, begin: str) -> None:
+        page = ("XRANGE", self.stream, begin, self.piece.through, "COUNT", self.count)
+        connection.send_many([page, ("XINFO", "STREAM", self.stream)])
+        self.asked, self.asked_count = begin, self.count
 
-    def receive(self, connection: RawConnection) -> tuple[memoryview, dict[bytes, Any] | None, int]:
-        """The reply to XRANGE; what XINFO tells, None where there is no stream; and how many bytes it took."""
+    def receive(self, connection: RawConnection) -> tuple[memoryview, Info | None, int]:
+        """The reply to XRANGE; what XINFO tells, None where there is no stream; and how many bytes that took."""
         self.asked = None
         try:
             reply = connection.receive()
@@ -178,7 +179,7 @@ class Reading:
             raise not_a_stream(self.stream, "something else by now") from error
         return reply, *self.receive_info(connection)
 
-    def receive_info(self, connection: RawConnection) -> tuple[dict[bytes, Any] | None, int]:
+    def receive_info(self, connection: RawConnection) -> tuple[Info | None, int]:
         try:
             reply = connection.receive()
         except NotFound:
@@ -190,52 +191,41 @@ class Reading:
         facts = reader.gets()
         return dict(zip(facts[0::2], facts[1::2], strict=True)), len(reply)
 
-    # Data loss
+    # Lost entries
 
-    def check_loss(self, after: str, info: dict[bytes, Any] | None) -> None:
-        lost = find_loss(id_of(after), id_of(self.through), info, id_of(self.checks.known_deleted))
+    def check_loss(self, info: Info | None) -> None:
+        lost = find_loss(self.piece, self.after, self.next_id, info)
         if lost is None:
             return
-        sentence = f"entries of stream {self.stream!r} behind {after} are gone before they were read: {lost}."
+        sentence = f"entries of stream {self.stream!r} behind {self.after} went before they were read: {lost}"
         if self.checks.fails:
-            raise DataLoss(
-                f"{sentence} Read on with the option failOnDataLoss=false, and trim only what has been read."
-            )
+            raise DataLoss(f"{sentence}; set the option failOnDataLoss to false to go on with what is left.")
         if self.checks.on_loss is not None and not self.has_told:
-            self.checks.on_loss(sentence)
+            self.checks.on_loss(sentence + ".")
         self.has_told = True
 
 
-def find_loss(after: int, through: int, info: dict[bytes, Any] | None, known_deleted: int) -> str | None:
-    """How entries behind `after` up to `through` were lost, in words; None if nothing tells so.
-
-    Servers keep the highest deleted ID only: a single deletion inside the slice is not seen if a later entry, behind
-    the slice, was deleted too. Before Redis 7 not even that is kept, and only a slice that is wholly gone is noticed.
-    """
+def find_loss(piece: Slice, after: str, next_id: str | None, info: Info | None) -> str | None:
+    """How entries of the slice behind `after` were lost, in words; None if nothing tells so."""
     if info is None:
-        return "the stream is no longer there"
-    first_entry = info[b"first-entry"]
-    first = id_of(first_entry[0].decode()) if first_entry else None
-    if b"max-deleted-entry-id" not in info:
-        last = id_of(info[b"last-generated-id"].decode())
-        if (first is None and last > after) or (first is not None and first > through):
-            return "the stream begins behind them"
-        return None
-    deleted = id_of(info[b"max-deleted-entry-id"].decode())
-    if deleted <= max(known_deleted, after):
-        return None
-    if deleted <= through:
-        return f"they were deleted up to {text_of(deleted)}"
-    if first is None or first > through:
-        return "the stream was trimmed beyond them"
+        return "the stream is gone, it was deleted"
+    first = id_of(info[b"first-entry"][0].decode()) if info[b"first-entry"] else None
+    if next_id is not None and id_of(next_id) <= id_of(piece.through) and (first is None or first > id_of(next_id)):
+        return "the stream is empty now" if first is None else f"it begins with {text_of(first)} now"
+    deleted_text = info.get(b"max-deleted-entry-id", b"0-0").decode()  # Servers before Redis 7 do not keep it.
+    if max(id_of(after), id_of(piece.deleted)) < id_of(deleted_text) <= id_of(piece.through):
+        return f"{deleted_text} was deleted, perhaps others"
     return None
+
+
+# Raw replies
 
 
 def parse_length(reply: memoryview) -> int:
     """The number in `*12\\r\\n`, with which a list begins."""
     head = bytes(reply[:24])
     if head[:1] != b"*":
-        raise HeadraceError("the server's answer to XRANGE is no list of entries.")
+        raise ProtocolError("the server's answer to XRANGE is no list of entries.")
     return int(head[1 : head.index(b"\r\n")])
 
 
