@@ -20,6 +20,8 @@ def main() -> None:
     # Constrained by test.txt, so that both environments hold the same versions.
     inputs = ["requirements/test.in", "requirements/dev.in", "-c", "requirements/test.txt"]
     pin("dev", ["pyproject.toml", *EXTRAS, *inputs])
+    # Beside dev.txt in .venv, so it must not ask for other versions of what is there.
+    pin("spark", ["pyproject.toml", "--extra", "spark", "-c", "requirements/dev.txt"])
     pin("docs", ["requirements/docs.in"])
 
 

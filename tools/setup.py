@@ -2,6 +2,7 @@
 
     python3 tools/setup.py venv        .venv: pinned tools, the project editable and plain
     python3 tools/setup.py compiled    build/compiled: pinned packages, the project as a compiled wheel
+    python3 tools/setup.py spark       .venv once more: PySpark, its companions and a Java beside what is there
     python3 tools/setup.py docs        build/docs-env: the site generator
     python3 tools/setup.py python      prints the fastest Python that has the project: compiled where it could be built
 
@@ -28,6 +29,8 @@ COMPILED = Path("build/compiled")
 DOCS = Path("build/docs-env")
 LOGS = Path("build/logs")
 STAMP = "headrace-stamp"
+SHIPPED = (".py", ".lua", ".properties")  # What of src/ is in the wheel.
+SPARK_STAMP = f"{STAMP}-spark"
 
 
 class SetupFailed(Exception):
@@ -36,7 +39,8 @@ class SetupFailed(Exception):
 
 def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
-    steps = {"venv": make_venv, "compiled": make_compiled, "docs": make_docs}
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: ends its children too.
+    steps = {"venv": make_venv, "compiled": make_compiled, "spark": make_spark, "docs": make_docs}
     if arguments == ["python"]:
         print(python_of(COMPILED if build_in(COMPILED) == "compiled" else VENV))
         return 0
@@ -69,7 +73,7 @@ def make_venv() -> None:
 
 def make_compiled() -> None:
     make_venv()
-    sources = sorted(path for path in Path("src").rglob("*") if path.suffix == ".py" or path.name == "py.typed")
+    sources = sorted(path for path in Path("src").rglob("*") if path.suffix in SHIPPED or path.name == "py.typed")
     digest = digest_of([Path("pyproject.toml"), Path("setup.py"), Path("requirements/test.txt"), *sources])
     if stamp_of(COMPILED)[0] == digest:
         return
@@ -81,6 +85,19 @@ def make_compiled() -> None:
     if build == "plain":
         say(f"build/compiled: built as plain Python, the same but slower; {LOGS / 'wheel.log'} says why")
     write_stamp(COMPILED, digest, build)
+
+
+def make_spark() -> None:
+    """Part of .venv with a stamp of its own, which is lost with it; style and types need no Spark."""
+    make_venv()
+    requirements = Path("requirements/spark.txt")
+    digest = digest_of([requirements])
+    if stamp_of(VENV, SPARK_STAMP)[0] == digest:
+        return
+    say("adding Spark to .venv (a minute or two the first time)")
+    # PySpark comes as source: what builds it are the pinned tools of .venv, as for the project itself.
+    install(VENV, requirements, "--no-build-isolation")
+    write_stamp(VENV, digest, "spark", SPARK_STAMP)
 
 
 def make_docs() -> None:
@@ -118,8 +135,12 @@ def make_environment(environment: Path, requirements: Path) -> None:
         shutil.rmtree(environment, ignore_errors=True)
         run("venv", [sys.executable, "-m", "venv", str(environment)])
         (environment / f"{STAMP}-python").write_text(made_for(), "utf-8")
-    install = ["install", "--no-input", "--require-hashes", "--requirement", str(requirements)]
-    run(f"install-{requirements.stem}", [*pip_of(environment), *install])
+    install(environment, requirements)
+
+
+def install(environment: Path, requirements: Path, *options: str) -> None:
+    command = ["install", "--no-input", "--require-hashes", *options, "--requirement", str(requirements)]
+    run(f"install-{requirements.stem}", [*pip_of(environment), *command])
 
 
 def made_for() -> str:
@@ -143,17 +164,17 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def stamp_of(environment: Path) -> tuple[str, str]:
+def stamp_of(environment: Path, name: str = STAMP) -> tuple[str, str]:
     """(digest, build) of a finished environment, else two empty strings."""
     try:
-        digest, build = (environment / STAMP).read_text("utf-8").split()
+        digest, build = (environment / name).read_text("utf-8").split()
     except (OSError, ValueError):
         return "", ""
     return digest, build
 
 
-def write_stamp(environment: Path, digest: str, build: str) -> None:
-    (environment / STAMP).write_text(f"{digest} {build}\n", "utf-8")
+def write_stamp(environment: Path, digest: str, build: str, name: str = STAMP) -> None:
+    (environment / name).write_text(f"{digest} {build}\n", "utf-8")
 
 
 def build_in(environment: Path) -> str:

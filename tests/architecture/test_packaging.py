@@ -8,6 +8,7 @@ from importlib import import_module, metadata, resources
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
 import headrace
 from headrace.cli.version import loaded_build, version_line
@@ -51,6 +52,24 @@ def hot_modules() -> list[str]:
 def test_type_checkers_of_users_see_our_types() -> None:
     assert resources.files("headrace").joinpath("py.typed").is_file()
     assert "py.typed" in SETTINGS["tool"]["setuptools"]["package-data"]["headrace"]
+
+
+def test_every_file_beside_the_modules_is_shipped() -> None:
+    package = ROOT / "src" / "headrace"
+    beside = {path for path in tracked_files() if path.is_relative_to(package) and path.suffix != ".py"}
+    patterns = SETTINGS["tool"]["setuptools"]["package-data"]["headrace"]
+
+    assert beside == {path for pattern in patterns for path in package.glob(pattern)}
+
+
+def test_every_folder_with_modules_is_shipped_the_one_that_registers_the_spark_format_too() -> None:
+    source = ROOT / "src"
+    folders = {path.parent for path in tracked_files() if path.is_relative_to(source) and path.suffix == ".py"}
+
+    packages = set(find_packages(str(source)))
+
+    assert packages == {".".join(folder.relative_to(source).parts) for folder in folders}
+    assert "pyspark_headrace" in packages
 
 
 def test_the_installed_version_is_the_one_in_the_source() -> None:

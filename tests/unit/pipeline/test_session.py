@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 
@@ -83,6 +85,7 @@ def test_the_environment_is_as_it_was_once_spark_runs(monkeypatch: pytest.Monkey
 
 
 def test_the_log_settings_are_a_file_of_the_package() -> None:
-    place = quiet_logs().strip('"').removeprefix("-Dlog4j2.configurationFile=file://")
+    name, place = quiet_logs().strip('"').split("=")
 
-    assert "level = error" in Path(place).read_text("utf-8")
+    assert name == "-Dlog4j2.configurationFile"
+    assert "level = error" in Path(url2pathname(urlsplit(place).path)).read_text("utf-8")
