@@ -35,6 +35,7 @@ class HeadraceDataSource(DataSource):
 
     def make_writer(self, schema: Any, *, is_overwriting: bool, is_stream: bool) -> Any:
         options = parse_sink_options(self.options, os.environ.get("HEADRACE_URL"))
-        if is_overwriting:
+        is_complete_mode = is_stream and is_overwriting  # To a stream, each batch then adds the whole result again.
+        if is_overwriting and not (is_complete_mode and options.kind == "stream"):
             raise ConfigError(f"the {options.kind} sink only adds: write with the mode append.")
         return import_module(SINKS[options.kind]).make_writer(options, schema, is_stream=is_stream)
