@@ -128,23 +128,32 @@ def damaged(what: str) -> ConfigError:
 class Loss:
     """Entries that went before they were read."""
 
+    stream: str
     sentence: str
     is_anew: bool  # The stream is gone, or another one of its name: there is no going on, only a new beginning.
 
 
 def find_loss(name: str, mark: Mark, facts: StreamFacts | None) -> Loss | None:
     """What was lost of a stream behind a mark; `facts` are None where there is no such stream any more."""
+    remade = find_remake(name, mark, facts)
+    if remade is not None or facts is None:
+        return remade
+    gone = find_trim(mark, facts) or find_deletion(mark, facts)
+    return Loss(name, f"stream {name!r}: {gone} before they were read", is_anew=False) if gone else None
+
+
+def find_remake(name: str, mark: Mark, facts: StreamFacts | None) -> Loss | None:
+    """Whether the stream that had this mark is gone, or another one has its name now."""
     where, read = f"stream {name!r}", text_of(mark.id)
     if facts is None:
-        return Loss(f"{where}, read up to {read}, is gone: it was deleted", is_anew=True)
+        return Loss(name, f"{where}, read up to {read}, is gone: it was deleted", is_anew=True)
     if facts.last_id < mark.id and not mark.is_ahead:
         last = text_of(facts.last_id)
-        return Loss(f"{where} was deleted and made anew: its last ID is {last}, and {read} was read", is_anew=True)
+        return Loss(name, f"{where} was deleted and made anew: its last ID is {last}, below {read}", is_anew=True)
     if mark.added is not None and facts.added is not None and facts.added < mark.added:
         counts = f"it has had {facts.added} entries, and {mark.added} were read"
-        return Loss(f"{where} was deleted and made anew: {counts}", is_anew=True)
-    gone = find_trim(mark, facts) or find_deletion(mark, facts)
-    return Loss(f"{where}: {gone} before they were read", is_anew=False) if gone else None
+        return Loss(name, f"{where} was deleted and made anew: {counts}", is_anew=True)
+    return None
 
 
 def find_trim(mark: Mark, facts: StreamFacts) -> str | None:

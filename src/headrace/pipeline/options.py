@@ -82,14 +82,14 @@ class SinkOptions:
     others: Mapping[str, str]
 
 
-def parse_source_options(given: Mapping[str, str], default_url: str | None, *, is_stream: bool) -> SourceOptions:
-    """Raises ConfigError. `default_url` is used where the option `url` is not given."""
+def parse_source_options(given: Mapping[str, str], default_url: str | None, *, is_stream: bool | None) -> SourceOptions:
+    """Raises ConfigError. `default_url` is used where `url` is not given; `is_stream` may not be known yet."""
     options = lower_case(given)
     reject_unknown(options, SOURCE_OPTIONS, "the source")
     streams, pattern = parse_streams(options)
     if is_stream:
         reject_batch_only(options)
-    start = parse_start(options, LATEST if is_stream else EARLIEST)
+    start = parse_start(options, LATEST if is_stream and "archive" not in options else EARLIEST)
     end = parse_bounds(options, "endingOffsets", "endingTimestamp", LATEST, is_end=True)
     if streams:
         for name, bounds in (("startingOffsets", start), ("endingOffsets", end)):

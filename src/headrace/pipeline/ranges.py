@@ -24,8 +24,9 @@ class Slice:
     """What one task reads: entries behind `after`, up to and including `through`; IDs as servers write them.
 
     `first` and `deleted` are what planning saw, so that the task notices what went since. `first`: the lowest entry
-    behind `after`, None where that is unknown. If the stream begins above it before it was read, entries were trimmed.
-    `deleted`: the stream's highest single deletion; one above it, within the slice, is an entry that was not read.
+    behind `after`, or `after` itself in the middle of a span; None: unknown. If the stream begins above it before it
+    was read, entries were trimmed. `deleted`: the stream's highest single deletion; one above it, within the slice, is
+    an entry that was not read.
     """
 
     stream: str
@@ -52,7 +53,7 @@ class Span:
     after: int
     through: int
     extent: Extent
-    first_id: int | None = None  # As in Slice, and for the first slice only.
+    first_id: int | None = None  # As in Slice.
     deleted_id: int = 0
 
     @property
@@ -66,10 +67,9 @@ class Span:
 
 
 def cut_spans(spans: Sequence[Span], cores: int, min_partitions: int | None = None) -> list[Slice]:
-    """Slices of all spans, stream by stream and in the order of IDs. Spans without entries give none."""
-    full = [span for span in spans if span.begin <= span.through]
-    counts = share_slices([span.estimate for span in full], cores, min_partitions)
-    return [piece for span, count in zip(full, counts, strict=True) for piece in cut_span(span, count)]
+    """Slices of all spans, stream by stream and in the order of IDs: at least one of each."""
+    counts = share_slices([span.estimate for span in spans], cores, min_partitions)
+    return [piece for span, count in zip(spans, counts, strict=True) for piece in cut_span(span, count)]
 
 
 def share_slices(estimates: Sequence[int], cores: int, min_partitions: int | None = None) -> list[int]:
@@ -90,13 +90,13 @@ def share_slices(estimates: Sequence[int], cores: int, min_partitions: int | Non
 
 def cut_span(span: Span, count: int) -> list[Slice]:
     """At most `count` slices; fewer where there are not so many milliseconds, or IDs, to cut at."""
-    cuts = cut_points(span.begin, span.through, count)
-    edges = [span.after, *cuts, span.through]
+    edges = [span.after, *cut_points(span.begin, span.through, count), span.through]
     slices = []
+    first_id = span.first_id
     for after, through in pairwise(edges):
-        is_first = after == span.after
-        first = text_of(span.first_id) if is_first and span.first_id is not None else None
+        first = None if first_id is None else text_of(first_id)
         slices.append(Slice(span.stream, text_of(after), text_of(through), first, text_of(span.deleted_id)))
+        first_id = through
     return slices
 
 
