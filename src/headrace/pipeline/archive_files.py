@@ -8,19 +8,23 @@ the batch goes even where nothing is left to read:
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.client.client import Client
 from headrace.client.results import LAST_TIME_MS
 from headrace.errors import ConfigError
 from headrace.pipeline.archive_layout import ENCODINGS, FILE_SCHEMA
-from headrace.pipeline.entry_ids import FIRST_TIME_MS
+from headrace.pipeline.archives import hold_new
+from headrace.pipeline.entry_ids import FIRST_TIME_MS, text_of
+from headrace.pipeline.offsets import Mark
+from headrace.pipeline.ranges import Slice
 from headrace.pipeline.rows import make_batch
 from headrace.pipeline.tables.files import FileWriter, new_file_name
 from headrace.pipeline.tables.table import NewFile, Table, open_table, partition_folder
@@ -30,15 +34,6 @@ REPORT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("stream", "af
 DAY_MS: Final = 86_400_000
 EXACT: Final = 2**53  # JSON readers keep whole numbers up to here.
 EPOCH: Final = date(1970, 1, 1)
-
-
-class Slice(Protocol):
-    @property
-    def stream(self) -> str: ...
-    @property
-    def after(self) -> str: ...
-    @property
-    def through(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,29 @@ def parse_target(option: str) -> ArchiveTarget:
         return ArchiveTarget(**json.loads(option))
     except (ValueError, TypeError) as error:
         raise ConfigError("the option archive is set by headrace.pipeline.jobs.archive only; call that.") from error
+
+
+# On the driver
+
+
+def hold_joined(client: Client, option: str, streams: tuple[str, ...]) -> None:
+    """Streams that join an archive by its pattern, before they are first read."""
+    if streams:
+        hold_new(client, parse_target(option).name, streams)
+
+
+def with_empty_spans(slices: list[Slice], start: Mapping[str, Mark], end: Mapping[str, Mark]) -> list[Slice]:
+    """The slices of a batch, and one for each stream that moved on without entries: the table is to know it."""
+    covered = {piece.stream for piece in slices}
+    empty = []
+    for stream, mark in end.items():
+        after = start[stream].id if stream in start else 0
+        if stream not in covered and mark.id > after:
+            empty.append(Slice(stream, text_of(after), text_of(mark.id)))
+    return [*slices, *empty]
+
+
+# In tasks
 
 
 def write_slice(option: str, span: Slice, pages: Iterable[Any]) -> Iterator[Any]:

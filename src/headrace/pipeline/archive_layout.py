@@ -38,7 +38,7 @@ ENCODINGS: Final = {
 VERSION_PROPERTY: Final = "headrace.archive"
 VERSION: Final = "1"
 
-DATA_SQL: Final = "element_at(filter(pairs, pair -> pair.name = X'64617461'), -1).value"
+DATA_SQL: Final = "try_element_at(filter(pairs, pair -> pair.name = X'64617461'), -1).value"
 TEXT_PAIRS_SQL: Final = (
     "transform(pairs, pair -> named_struct('name', make_valid_utf8(cast(pair.name as string)), "
     "'value', make_valid_utf8(cast(pair.value as string))))"
