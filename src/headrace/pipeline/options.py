@@ -192,7 +192,7 @@ def parse_streams(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | No
         if not pattern:
             raise ConfigError("streamsPattern is empty. Write a pattern like orders:*, or * for every stream.")
         return (), pattern
-    names = parse_names(listed or "")
+    names = parse_names(listed) if listed else ()
     if not names:
         raise ConfigError("streams names no stream. Write names joined by commas, or a JSON list of names.")
     return names, None
