@@ -54,6 +54,7 @@ class FileWriter:
 
     def discard(self) -> None:
         """Give up: nothing stays behind."""
+        self._writer.close()
         self._file.close()
         self._partial.unlink(missing_ok=True)
 

@@ -3,7 +3,7 @@
     stream=orders/day=2026-11-15/….parquet        the rows
     _headrace/table.json                          columns, partitions, properties
     _headrace/log/00000000000000000012.json       what commit 12 added and removed; from its creation on it counts
-    _headrace/log/00000000000000000050.whole.json the whole list as of commit 50; older parts of the log are removed
+    _headrace/log/00000000000000000049.whole.json the whole list as of commit 49; older parts of the log are removed
     _headrace/staged/, _headrace/replaced/        files not yet, and no longer, among the rows
 
 A commit creates the next number of the log, under a lock, and then moves its files among the rows. Who dies in between
@@ -160,7 +160,7 @@ class ParquetFolder:
         try:
             create_file(LogState.part(self._own / "log", version), text)
             self.refresh()
-            if version % WHOLE_EVERY == 0:
+            if (version + 1) % WHOLE_EVERY == 0:
                 self._state.save(self._own / "log")
         except OSError as error:
             raise TableError(f"the table at {self.path} cannot be written: {error.strerror}.") from error
