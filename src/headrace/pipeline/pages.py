@@ -1,13 +1,14 @@
 """The bytes of one XRANGE reply -> a Page: where each ID, name and value lies in them. Pure.
 
-    *2 $3 1-0 *4 $1 a $1 1 $1 b $1 2      an entry, each part on a line of its own (CRLF): 4 + 4 lines per pair
+    *1 *2 $3 1-0 *4 $1 a $1 7 $1 b $1 8      one entry, each part on a line of its own: 4 lines, and 4 per pair
 
-The fast way finds all line ends at once, tells from the counts which line is what, and then checks every `*` and `$`
-line against what it announces. If all agree, this is the only way to read the reply. If one does not (a value holds a
-line end), the page is parsed by hiredis: slower, same result.
+The fast way finds all line ends at once, and with them the lines that begin with a star. If there are exactly as many as
+the entries have, no value has such a line, so these are the heads of the entries. If then each entry has exactly as many
+lines as its words need, no word holds a line end, and every line is what its place says. Where a word does begin with a
+star, the entries are walked one by one, and every length is checked. Whatever does not agree is parsed by hiredis:
+slower, same result.
 
-A Page makes its columns when they are asked for, so what nobody reads costs nothing. Offsets have 32 bits; a reply too
-large for them goes by 64 bits and comes back to 32 when its columns fit.
+A Page makes its columns when they are asked for, so what nobody reads costs nothing.
 """
 
 from functools import cached_property
@@ -21,11 +22,14 @@ import pyarrow.compute as pc
 
 from headrace.errors import ProtocolError
 
-SMALL_BYTES: Final = 2**31 - 1  # The largest buffer whose offsets have 32 bits.
+CR, LF, STAR, DOLLAR, ZERO = b"\r\n*$0"
+DASH: Final = ord("-")
+MAX_BYTES: Final = 2**31 - 1  # Offsets in Arrow's binary columns have 32 bits. Connections hand over less.
+MAX_WIDTH: Final = 11  # Of a line with a sign and a number.
 
 
 class Page:
-    """Some entries of a stream, in order. Spans are (begin, end, begin, end, …) in the buffer."""
+    """Some entries of a stream, in order. Spans are int32 (begin, end, begin, end, …) in the buffer."""
 
     def __init__(self, buffer: Any, pair_offsets: Any, id_spans: Any, name_spans: Any, value_spans: Any) -> None:
         self.count: int = len(pair_offsets) - 1
@@ -40,15 +44,15 @@ class Page:
         """Binary array, one per entry."""
         return gather(self.buffer, self.id_spans)
 
-    @cached_property
+    @property
     def ms(self) -> Any:
         """uint64, one per entry."""
-        return self.id_parts[0]
+        return self.id_halves[0]
 
-    @cached_property
+    @property
     def seq(self) -> Any:
         """uint64, one per entry."""
-        return self.id_parts[1]
+        return self.id_halves[1]
 
     @cached_property
     def names(self) -> Any:
@@ -63,8 +67,8 @@ class Page:
     @property
     def last_id(self) -> str:
         """Of a page that has entries."""
-        begin, end = self.id_spans[-2:]
-        return bytes(self.buffer[int(begin) : int(end)]).decode("ascii")
+        begin, end = self.id_spans[-2:].tolist()
+        return bytes(self.buffer[begin:end]).decode("ascii")
 
     def head(self, count: int) -> "Page":
         """The first entries only."""
@@ -77,11 +81,16 @@ class Page:
             self.value_spans[:pairs],
         )
 
-    @cached_property
-    def name_codes(self) -> tuple[list[bytes], Any]:
-        """The names that occur, each once, and for each pair the place of its name among them."""
-        encoded = self.names.dictionary_encode()
-        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+    def last_values(self, name: bytes) -> Any:
+        """Binary array: for each entry the value of its last pair of that name, null where there is none."""
+        if self.shared_names is None:
+            found = self.find_last(name)
+            return gather(self.buffer, self.value_spans, pa.array(found, mask=found < 0))
+        if name not in self.shared_names:
+            return pa.nulls(self.count, pa.binary())
+        width = len(self.shared_names)
+        place = width - 1 - self.shared_names[::-1].index(name)
+        return gather(self.buffer, self.value_spans.reshape(-1, width, 2)[:, place].reshape(-1))
 
     def find_last(self, name: bytes) -> Any:
         """For each entry its last pair of that name, as int32 among all pairs; -1 where there is none."""
@@ -94,43 +103,169 @@ class Page:
         return found
 
     @cached_property
-    def id_parts(self) -> tuple[Any, Any]:
-        texts = self.ids.cast(pa.string())
-        parts = pc.split_pattern(texts, "-")
-        flat = parts.flatten()
-        if len(flat) != 2 * self.count:
+    def shared_names(self) -> list[bytes] | None:
+        """The names of every entry, if all have the same in the same order, as most streams do."""
+        width = len(self.names) // max(self.count, 1)
+        if not np.array_equal(self.pair_offsets, np.arange(self.count + 1) * width):
+            return None
+        first = self.names[:width].to_pylist()
+        if width == 0:
+            return first
+        _, offsets_buffer, data_buffer = self.names.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int32)[: len(self.names) + 1]
+        size = int(offsets[width])
+        lengths = np.diff(offsets).reshape(-1, width)
+        if not (lengths == lengths[0]).all():
+            return None
+        data: Any = np.frombuffer(data_buffer or b"", np.uint8)[: size * self.count].reshape(self.count, size)
+        return first if (data == data[0]).all() else None
+
+    @cached_property
+    def name_codes(self) -> tuple[list[bytes], Any]:
+        """The names that occur, each once, and for each pair the place of its name among them."""
+        encoded = self.names.dictionary_encode()
+        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+    @cached_property
+    def id_halves(self) -> tuple[Any, Any]:
+        _, offsets_buffer, data_buffer = self.ids.buffers()
+        if self.count == 0:
+            return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        offsets = np.frombuffer(offsets_buffer, np.int32)[: self.count + 1]
+        dashes = np.flatnonzero(np.frombuffer(data_buffer, np.uint8)[: offsets[-1]] == DASH)
+        if len(dashes) != self.count:
             raise ProtocolError("the server sent an entry ID that is none.")
-        numbers = flat.cast(pa.uint64()).to_numpy(zero_copy_only=False)
-        return numbers[0::2].copy(), numbers[1::2].copy()
+        spans: Any = np.empty((self.count, 2, 2), np.int32)
+        spans[:, 0, 0], spans[:, 0, 1] = offsets[:-1], dashes
+        spans[:, 1, 0], spans[:, 1, 1] = dashes + 1, offsets[1:]
+        ms, seq = (gather(data_buffer, spans[:, half].reshape(-1)).view(pa.string()) for half in (0, 1))
+        return ms.cast(pa.uint64()).to_numpy(), seq.cast(pa.uint64()).to_numpy()
 
 
 def parse_page(reply: Any) -> Page:
-    """A Page of the whole reply, which begins with `*`."""
-    return parse_objects(reply)
+    """A Page of the whole reply to XRANGE."""
+    if len(reply) > MAX_BYTES:
+        raise ProtocolError(f"a page of {len(reply)} bytes is too large for a column; ask for fewer entries.")
+    return parse_lines(reply) or parse_objects(reply)
 
 
 def gather(buffer: Any, spans: Any, indices: Any = None) -> Any:
     """The bytes of the spans as one binary array; all, or those at `indices` (an Arrow array; null gives null)."""
     if len(spans) == 0:
         return pa.nulls(0 if indices is None else len(indices), pa.binary())
-    is_small = buffer.size <= SMALL_BYTES
-    offsets = pa.py_buffer(np.ascontiguousarray(spans, np.int32 if is_small else np.int64))
-    kind = pa.binary() if is_small else pa.large_binary()
     # Every second element is the gap between two spans; it may be of negative length and is never looked at.
-    everything = pa.Array.from_buffers(kind, len(spans) - 1, [None, offsets, buffer])
+    spans = pa.py_buffer(np.ascontiguousarray(spans, np.int32))
+    everything = pa.Array.from_buffers(pa.binary(), spans.size // 4 - 1, [None, spans, buffer])
     if indices is None:
-        indices = pa.array(np.arange(0, len(spans), 2, dtype=np.int32))
-    else:
-        indices = pc.multiply(indices, 2)
-    taken = everything.take(indices)
-    return taken if is_small else taken.cast(pa.binary())
+        return everything.take(pa.array(np.arange(0, len(everything), 2, dtype=np.int32)))
+    return everything.take(pc.multiply(indices, 2))
+
+
+# The fast way
+
+
+def parse_lines(reply: Any) -> Page | None:
+    """None where a word holds a line end, or anything else is not as expected."""
+    text: Any = np.frombuffer(reply, np.uint8)
+    ends = np.flatnonzero((text[:-1] == CR) & (text[1:] == LF))
+    if len(ends) == 0 or ends[-1] + 2 != len(text):
+        return None
+    lines = Lines(text, ends)
+    stars = np.flatnonzero(lines.firsts == STAR)
+    if len(stars) == 0 or stars[0] != 0:
+        return None
+    [count] = lines.numbers(stars[:1]).tolist()
+    heads = stars[1::2] if len(stars) == 2 * count + 1 else walk_entries(lines, stars, count)
+    if heads is None:
+        return None
+    word_counts = lines.numbers(heads + 3)
+    word_ends = np.cumsum(word_counts)
+    if not is_whole(lines, heads, word_counts):
+        return None
+    # The line with the length of each word: two lines per word, behind four at the head of each entry.
+    words = np.repeat(heads + 4 + 2 * (word_counts - word_ends), word_counts)
+    words += 2 * np.arange(len(words))
+    if not (lines.firsts.take(words) == DOLLAR).all():
+        return None
+    if len(stars) != 2 * count + 1 and not (lines.are_lengths(heads + 1) and lines.are_lengths(words)):
+        return None
+    pair_offsets: Any = np.zeros(count + 1, np.int32)
+    pair_offsets[1:] = word_ends >> 1
+    words += 1
+    ids = lines.spans(heads + 2)
+    return Page(pa.py_buffer(reply), pair_offsets, ids, lines.spans(words[0::2]), lines.spans(words[1::2]))
+
+
+def is_whole(lines: "Lines", heads: Any, word_counts: Any) -> bool:
+    """Whether the entries lie without gaps from the second line to the last one, and have whole pairs."""
+    borders = np.append(heads, lines.count)
+    return bool(
+        borders[0] == 1
+        and (lines.firsts.take(heads + 3) == STAR).all()
+        and not (word_counts & 1).any()
+        and np.array_equal(borders[1:] - borders[:-1], 4 + 2 * word_counts)
+    )
+
+
+def walk_entries(lines: "Lines", stars: Any, count: int) -> Any:
+    """The line with which each entry begins, one by one; None where one begins with something else than a star."""
+    numbers: Any = np.full(lines.count + 4, -1)
+    numbers[stars] = lines.numbers(stars)
+    word_counts = numbers.tolist()
+    heads, line = [], 1
+    for _ in range(count):
+        if line >= lines.count or word_counts[line + 3] < 0:
+            return None
+        heads.append(line)
+        line += 4 + 2 * word_counts[line + 3]
+    return np.array(heads, np.int64)
+
+
+class Lines:
+    """The lines of a reply. Numbers of lines are int64 arrays: with these numpy looks up fastest."""
+
+    def __init__(self, text: Any, ends: Any) -> None:
+        self.text = text
+        self.count = len(ends)
+        self.ends = ends
+        self.begins: Any = np.empty_like(ends)
+        self.begins[0] = 0
+        np.add(ends[:-1], 2, out=self.begins[1:])
+        self.edges = (ends << 32) + self.begins  # Both in one number, so that a span is looked up once.
+        self.firsts = text.take(self.begins)  # The first byte of each line, or the CR of an empty one.
+
+    def spans(self, lines: Any) -> Any:
+        return self.edges.take(lines).view(np.int32)
+
+    def numbers(self, lines: Any) -> Any:
+        """The numbers behind the sign of these lines; -1 for what cannot be one."""
+        begins = self.begins.take(lines)
+        widths = self.ends.take(lines) - begins
+        most = int(widths.max(initial=0))
+        if most > MAX_WIDTH:
+            return np.full(len(lines), -1)
+        result = np.where(widths > 1, self.digits(begins + 1), -1)
+        least = int(widths.min(initial=most))
+        for place in range(2, most):
+            longer = result * 10 + self.digits(begins + place)
+            result = longer if place < least else np.where(widths > place, longer, result)
+        return result
+
+    def digits(self, places: Any) -> Any:
+        return self.text.take(places).astype(np.int64) - ZERO
+
+    def are_lengths(self, lines: Any) -> bool:
+        """Whether each of these lines tells the length of the next one: `$5` before `hello`."""
+        after = lines + 1
+        lengths = self.ends.take(after) - self.begins.take(after)
+        return bool((self.firsts.take(lines) == DOLLAR).all() and (self.numbers(lines) == lengths).all())
 
 
 # The slow way
 
 
 def parse_objects(reply: Any) -> Page:
-    reader = hiredis.Reader(protocolError=ProtocolError)
+    reader: Any = hiredis.Reader(protocolError=ProtocolError)
     reader.feed(reply)
     entries = reader.gets()
     if not isinstance(entries, list):
@@ -140,9 +275,9 @@ def parse_objects(reply: Any) -> Page:
     np.cumsum([len(words) // 2 for words in fields], out=pair_offsets[1:])
     ids = [entry[0] for entry in entries]
     words = list(chain.from_iterable(fields))
-    ends: Any = np.zeros(len(ids) + len(words) + 1, np.int64)
+    ends: Any = np.zeros(len(ids) + len(words) + 1, np.int32)
     np.cumsum([len(word) for word in chain(ids, words)], out=ends[1:])
     spans: Any = np.repeat(ends, 2)[1:-1]
     id_spans, word_spans = spans[: 2 * len(ids)], spans[2 * len(ids) :].reshape(-1, 4)
     buffer = pa.py_buffer(b"".join(chain(ids, words)))
-    return Page(buffer, pair_offsets, id_spans, word_spans[:, :2].ravel(), word_spans[:, 2:].ravel())
+    return Page(buffer, pair_offsets, id_spans, word_spans[:, :2].reshape(-1), word_spans[:, 2:].reshape(-1))

@@ -22,7 +22,7 @@ from headrace.client import layout
 from headrace.client.results import LAST_TIME_MS
 from headrace.errors import ConfigError
 from headrace.pipeline.entry_ids import FIRST_TIME_MS
-from headrace.pipeline.pages import Page, gather
+from headrace.pipeline.pages import Page
 
 if TYPE_CHECKING:
     from headrace.pipeline.declared import DeclaredColumns
@@ -111,16 +111,11 @@ def make_timestamp(page: Page, _stream: str) -> Any:
 
 
 def make_key(page: Page, _stream: str) -> Any:
-    return to_text(make_last(page, layout.KEY))
+    return to_text(page.last_values(layout.KEY))
 
 
 def make_data(page: Page, _stream: str) -> Any:
-    return make_last(page, layout.DATA)
-
-
-def make_last(page: Page, name: bytes) -> Any:
-    found = page.find_last(name)
-    return gather(page.buffer, page.value_spans, pa.array(found, mask=found < 0))
+    return page.last_values(layout.DATA)
 
 
 def to_text(values: Any) -> Any:
@@ -133,11 +128,27 @@ def to_text(values: Any) -> Any:
 
 
 def make_fields(page: Page, _stream: str) -> Any:
-    rows = []
-    names, values = to_text(page.names).to_pylist(), to_text(page.values).to_pylist()
-    for begin, end in zip(page.pair_offsets[:-1], page.pair_offsets[1:], strict=True):
-        rows.append(list(dict(zip(names[begin:end], values[begin:end], strict=True)).items()))
-    return pa.array(rows, STANDARD_SCHEMA.field("fields").type)
+    """Names are compared as the text they become: two of different bytes may be one."""
+    offsets, names, values = page.pair_offsets, to_text(page.names), to_text(page.values)
+    kept = find_kept(page, names)
+    if kept is not None:
+        names, values = names.filter(pa.array(kept)), values.filter(pa.array(kept))
+        offsets = np.append(0, np.cumsum(kept))[offsets].astype(np.int32)
+    return pa.MapArray.from_arrays(pa.array(offsets), names, values, type=STANDARD_SCHEMA.field("fields").type)
+
+
+def find_kept(page: Page, names: Any) -> Any:
+    """Which pairs are the last of their name in their entry; None: all are."""
+    shared = page.shared_names
+    if shared is not None and len({name.decode("utf-8", "replace") for name in shared}) == len(shared):
+        return None
+    encoded = names.dictionary_encode()
+    entries = np.repeat(np.arange(page.count), np.diff(page.pair_offsets))
+    spots = entries * len(encoded.dictionary) + encoded.indices.to_numpy()
+    _, places = np.unique(spots[::-1], return_index=True)  # The first from behind.
+    kept: Any = np.zeros(len(spots), bool)
+    kept[len(spots) - 1 - places] = True
+    return None if kept.all() else kept
 
 
 def make_pairs(page: Page, _stream: str) -> Any:
