@@ -29,6 +29,7 @@ from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim_archived
 from headrace.pipeline.options import check_broker_url
+from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, figures_of, table_folder
 
 POLL_S: Final = 0.2
@@ -266,9 +267,10 @@ class Run:
         except HeadraceError:
             raise
         except Exception as error:  # Spark's failures have no common ancestor; this is where they become words.
-            from headrace.pipeline.session import explain_error
-
-            raise explain_error(error) from error
+            found = find_error(error)
+            if found is None:
+                raise
+            raise found from error
         finally:
             query.stop()
         self.look(query)
