@@ -22,12 +22,10 @@ from headrace.client.raw_connection import RawConnection, Word
 from headrace.errors import HeadraceError, Refused
 from headrace.pipeline.entries_from_rows import Words
 from headrace.pipeline.staging import STAGED_S, Chunk, Part, Taken, is_too_much, stage, staged_key, unpack_chunk
-from headrace.pipeline.transactions import Steps, check, check_type, execute, explained, watch
+from headrace.pipeline.transactions import Command, Steps, check, check_type, execute, explained, watch
 
 AT_ONCE_ENTRIES: Final = 2000  # A batch up to here is one transaction; others wait some milliseconds for it.
 AT_ONCE_BYTES: Final = 2 << 20
-
-Command = Sequence[Word]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from headrace.client.raw_connection import RawConnection, Word, open_raw
 from headrace.client.results import decode_text
 from headrace.errors import CommandError, ConnectionLost, HeadraceError, Unreachable
 
+Command = Sequence[Word]
 Result = TypeVar("Result")
 
 FIRST_PATIENCE_S: Final = 2.0  # A wrong URL should show soon.
@@ -84,14 +85,14 @@ class Steps:
         return self.connection
 
 
-def watch(connection: RawConnection, key: str, *reads: Sequence[Word]) -> list[Any]:
+def watch(connection: RawConnection, key: str, *reads: Command) -> list[Any]:
     """Watch a key; its value and the replies to more reads, in one round trip. The next `execute` ends it."""
     replies = connection.call_many([("WATCH", key), ("GET", key), *reads])
     check(replies)
     return replies[1:]
 
 
-def execute(connection: RawConnection, commands: Sequence[Sequence[Word]]) -> list[Any]:
+def execute(connection: RawConnection, commands: Sequence[Command]) -> list[Any]:
     """Run the commands in one transaction; their replies, errors in place.
 
     Raises Collision where a watched key has changed, and the reason where a command was refused before anything ran.
