@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import ConfigError, HeadraceError
 from headrace.pipeline.entries_from_rows import Shape, choose_shape, make_entries
 from headrace.pipeline.options import SinkOptions, get_sink_url, parse_count, reject_unknown
 from headrace.pipeline.publishing import Publisher, Run
+from headrace.pipeline.rows import to_arrow
 from headrace.pipeline.staging import STAGED_S, Taken, take_rows
 
 OPTIONS: Final = ("as", "maxLength", "writeId", "batchId")
@@ -84,13 +84,13 @@ def arrow_schema(schema: Any) -> pa.Schema:
     """As Spark hands the rows over; one column after the other, so that the one that does not fit can be named."""
     for column in schema.fields:
         try:
-            to_arrow_schema(type(schema)([column]))
+            to_arrow(type(schema)([column]))
         except PySparkException as error:
             raise ConfigError(
                 f"the column {column.name!r} is of type {column.dataType.simpleString()}, which cannot be written to a "
                 "stream. Cast it to string."
             ) from error
-    return to_arrow_schema(schema)
+    return to_arrow(schema)
 
 
 def take(plan: SinkPlan, run: str, batches: Iterator[pa.RecordBatch]) -> Taken:
