@@ -70,7 +70,9 @@ def test_a_result_is_written_as_parquet_with_the_same_types_and_values(spark: An
     assert write_file(result, file) == 1
 
     read = spark.read.parquet(str(file))
-    assert [field.dataType for field in read.schema] == [field.dataType for field in result.schema]
+    assert [field.dataType.simpleString() for field in read.schema] == [
+        field.dataType.simpleString() for field in result.schema
+    ]
     assert list(read_rows(read)) == list(read_rows(result))
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli import ack, claim, groups, pending, publish, serve, streams, tail
+from headrace.cli import ack, claim, groups, pending, pipeline, publish, serve, streams, tail
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import Command, Url, WrongUsage
@@ -71,6 +71,7 @@ app.add_typer(groups.app, name="groups")
 app.command("pending", cls=Command)(pending.pending)
 app.command("claim", cls=Command)(claim.claim)
 app.command("ack", cls=Command)(ack.ack)
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def run() -> None:

@@ -34,12 +34,13 @@ def show_rows(
     title: str = "",
     known: Sequence[str] = (),
     nothing: str = "",
+    verbatim: bool = False,
     stream: TextIO | None = None,
 ) -> None:
     """Writes rows to stdout (or stream). Piped rows leave one by one; a table waits for the last of them.
 
     `known` are columns that repeat what the user wrote: a terminal does without. `nothing` is what it says instead of
-    an empty table.
+    an empty table. With `verbatim` a table shows names and numbers as they are: they are the user's, not ours.
     """
     out = sys.stdout if stream is None else stream
     if not out.isatty():
@@ -49,7 +50,7 @@ def show_rows(
     if nothing and not listed:
         write(nothing + "\n", out, flush=True)
     else:
-        write_table([name for name in columns if name not in known], listed, title, out)
+        write_table([name for name in columns if name not in known], listed, title, out, verbatim=verbatim)
 
 
 def show_facts(facts: Row, *, more: str = "", columns: Sequence[str] = (), stream: TextIO | None = None) -> None:
@@ -81,17 +82,25 @@ def json_line(value: Cell) -> str:
 
 
 def write_table(
-    columns: Sequence[str], rows: Iterable[Row], title: str, out: TextIO, *, shows_header: bool = True
+    columns: Sequence[str],
+    rows: Iterable[Row],
+    title: str,
+    out: TextIO,
+    *,
+    shows_header: bool = True,
+    verbatim: bool = False,
 ) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     # Text, not str: what users stored may hold square brackets, which are markup otherwise.
-    cells = [[Text(table_cell(row.get(name), name)) for name in columns] for row in rows]
+    show_cell = verbatim_cell if verbatim else table_cell
+    cells = [[Text(show_cell(row.get(name), name)) for name in columns] for row in rows]
     table = Table(title=title or None, title_justify="left", header_style="bold", show_header=shows_header)
     for name in columns:
-        table.add_column(heading(name), overflow="fold", no_wrap=is_id(name))  # Cut or broken IDs are useless.
+        shown_name = Text(printable(name)) if verbatim else heading(name)
+        table.add_column(shown_name, overflow="fold", no_wrap=is_id(name))  # Cut or broken IDs are useless.
     for line in cells:
         table.add_row(*line)
     console = Console(file=out)
@@ -168,6 +177,11 @@ def table_cell(cell: Cell, name: str = "") -> str:
     if isinstance(cell, (Mapping, list)):
         return printable(json_line(cell).rstrip("\n")) if cell else "-"
     return printable(str(plain_cell(cell)))
+
+
+def verbatim_cell(cell: Cell, _name: str = "") -> str:
+    """As table_cell, but numbers are digits only, and nothing is read from the name of the column."""
+    return str(cell) if isinstance(cell, int) and not isinstance(cell, bool) else table_cell(cell)
 
 
 def payload_cell(payload: Cell) -> str:

@@ -5,16 +5,26 @@
     spark = session()
     orders = spark.readStream.format("headrace").option("url", url).option("streams", "orders").load()
 
-Needs `pip install "headrace[spark]"`; everything here is loaded when first asked for.
+Needs `pip install "headrace[spark]"`; what needs Spark is loaded when first asked for.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# At once: module and function share their name, and the one bound last is found here.
-from headrace.pipeline.session import session as session
+from headrace.pipeline.session import session  # At once, so that the name is the function and not the module.
 
-HOMES: dict[str, tuple[str, ...]] = {}
+if TYPE_CHECKING:
+    from headrace.pipeline.jobs.archive import ArchiveReport, archive
+    from headrace.pipeline.jobs.query import query, table
+    from headrace.pipeline.jobs.replay import ReplayReport, replay
+    from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim
+
+HOMES = {
+    "headrace.pipeline.jobs.archive": ("archive", "ArchiveReport"),
+    "headrace.pipeline.jobs.trim": ("trim", "TrimmedStream", "Holder"),
+    "headrace.pipeline.jobs.replay": ("replay", "ReplayReport"),
+    "headrace.pipeline.jobs.query": ("query", "table"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -22,3 +32,9 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     raise AttributeError(f"module 'headrace.pipeline' has no attribute {name!r}")
+
+
+__all__ = [
+    "session", "archive", "trim", "replay", "query", "table",
+    "ArchiveReport", "TrimmedStream", "Holder", "ReplayReport",
+]  # fmt: skip

@@ -85,8 +85,9 @@ def write_file(frame: Any, path: str | Path, limit: int | None = None) -> int:
         return write(frame, partial, limit)
 
 
-def find_writer(path: Path) -> Callable[[Any, Path, int | None], int]:
+def find_writer(path: str | Path) -> Callable[[Any, Path, int | None], int]:
     """By the ending of the name. Raises ConfigError for one that is none of ours."""
+    path = Path(path)
     writers = {".ndjson": write_ndjson, ".json": write_ndjson, ".csv": write_csv, ".parquet": write_parquet}
     writer = writers.get(path.suffix.lower())
     if writer is None:

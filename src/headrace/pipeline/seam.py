@@ -26,6 +26,7 @@ from headrace.pipeline.filters import Narrowing, push
 from headrace.pipeline.ranges import Extent, Slice
 from headrace.pipeline.reader import LossCheck, read_slice
 from headrace.pipeline.rows import make_batch
+from headrace.pipeline.source import is_filter_worker
 from headrace.pipeline.tables.table import StoredFile, open_table
 
 FORMAT: Final = "headrace_live"
@@ -61,7 +62,8 @@ class LiveDataSource(DataSource):
         return ARCHIVE_DDL
 
     def reader(self, schema: Any) -> "LiveReader":
-        return LiveReader(self.options["url"], parse_live_option(self.options["slices"]))
+        kind = FilteringLiveReader if is_filter_worker() else LiveReader
+        return kind(self.options["url"], parse_live_option(self.options["slices"]))
 
 
 class LiveReader(DataSourceReader):
@@ -69,16 +71,20 @@ class LiveReader(DataSourceReader):
         self.url = url
         self.parts = parts
 
-    def pushFilters(self, filters: list[Any]) -> list[Any]:
-        narrowing, left = push(filters, LIVE_SCHEMA.names)
-        self.parts = [narrowed for part in self.parts if (narrowed := narrow(part, narrowing)) is not None]
-        return left
-
     def partitions(self) -> list[LivePart]:
         return self.parts
 
     def read(self, partition: Any) -> Iterator[Any]:
-        return read_part(self.url, partition)
+        return read_part(self.url, partition) if isinstance(partition, LivePart) else iter(())  # All is filtered out.
+
+
+class FilteringLiveReader(LiveReader):
+    """The same, and filters on IDs and times narrow what is read."""
+
+    def pushFilters(self, filters: list[Any]) -> list[Any]:
+        narrowing, left = push(filters, LIVE_SCHEMA.names)
+        self.parts = [narrowed for part in self.parts if (narrowed := narrow(part, narrowing)) is not None]
+        return left
 
 
 def narrow(part: LivePart, narrowing: Narrowing) -> LivePart | None:

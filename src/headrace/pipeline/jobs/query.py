@@ -20,7 +20,7 @@ from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import id_of
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.ranges import Extent, Span, cut_spans
-from headrace.pipeline.session import FILTERS, session
+from headrace.pipeline.session import session
 from headrace.pipeline.tables.table import Table, open_table
 from headrace.pipeline.views import run_sql, spellings
 
@@ -56,11 +56,7 @@ def get_url(url: str | None) -> str:
 
 
 def get_session(spark: Any) -> Any:
-    if spark is None:
-        return session("headrace query")
-    for name, value in FILTERS.items():
-        spark.conf.set(name, value)
-    return spark
+    return session("headrace query") if spark is None else spark
 
 
 def make_named_table(spark: Any, client: Client, url: str, archive: str | None, sql: str, name: str) -> Any:

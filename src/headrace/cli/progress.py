@@ -1,0 +1,59 @@
+"""How far a job is: a bar on stderr where that is a terminal, and nothing elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import NotFound
+
+if TYPE_CHECKING:
+    from headrace.client.client import Client
+
+Update = Callable[[int, int | None], None]
+
+
+@contextmanager
+def shown_progress(what: str) -> Iterator[Update]:
+    """update(done, left) shows entries, their rate, and how many are left, about; left=None: nobody knows."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _left: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, figures="starting Spark")
+        began = time.monotonic()
+
+        def update(done: int, left: int | None) -> None:
+            total = None if left is None else done + left
+            bar.update(task, completed=done, total=total, figures=figures(done, left, time.monotonic() - began))
+
+        yield update
+
+
+def figures(done: int, left: int | None, seconds: float) -> str:
+    rate = f"{round(done / seconds):,}/s" if seconds else ""
+    behind = "" if left is None else f"  about {left:,} left" if left else "  up to date"
+    return f"{done:,} entries  {rate}{behind}"
+
+
+def estimate_left(client: "Client", through: Mapping[str, str]) -> int:
+    """About how many entries lie behind these IDs. Servers cannot count them; they are taken to be spread evenly."""
+    from headrace.pipeline.entry_ids import id_of
+    from headrace.pipeline.ranges import Extent, estimate_entries
+
+    left = 0
+    for stream, entry_id in through.items():
+        try:
+            info: Any = client.stream(stream).info()
+        except NotFound:
+            continue
+        if info.first_entry is not None:
+            last = id_of(info.last_id)
+            extent = Extent(id_of(info.first_entry.id), last, info.length)
+            left += estimate_entries(extent, id_of(entry_id) + 1, last)
+    return left
