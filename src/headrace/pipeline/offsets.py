@@ -90,6 +90,10 @@ def parse_offsets(given: object) -> dict[str, Mark]:
     return {name: parse_mark(name, text, witnesses.get(name, {})) for name, text in given.items() if name != WITNESSES}
 
 
+def positions_of(marks: Mapping[str, Mark]) -> dict[str, int]:
+    return {name: mark.id for name, mark in marks.items()}
+
+
 def parse_mark(name: str, text: object, witness: object) -> Mark:
     position = parse_id(name, text)
     if not isinstance(witness, dict):

@@ -196,13 +196,10 @@ class Planner:
                 break
         return first, last, seen
 
-    def report(self, positions: Mapping[str, int]) -> dict[str, object]:
-        """The last ID of each stream, and under the empty name about how many entries lie behind the position."""
+    def report(self, marks: Mapping[str, Mark]) -> dict[str, object]:
+        """The last ID of each stream, and under the empty name about how many entries lie behind the mark."""
         facts = self.fetch_facts(self.list_names())
-        lags = {
-            name: {"lag": estimate_entries(extent_of(facts[name]), positions.get(name, 0) + 1, facts[name].last_id)}
-            for name in sorted(facts)
-        }
+        lags = {name: {"lag": estimate_lag(marks.get(name, Mark(0)), facts[name])} for name in sorted(facts)}
         return {WITNESSES: lags, **{name: text_of(facts[name].last_id) for name in sorted(facts)}}
 
     # What to read
@@ -258,6 +255,14 @@ def end_with(facts: StreamFacts, bounds: Bounds) -> int:
     if position == LATEST:
         return facts.last_id
     return 0 if position == EARLIEST else min(int(position), facts.last_id)
+
+
+def estimate_lag(mark: Mark, facts: StreamFacts) -> int:
+    """Counted where everything was read at the mark; estimated where not."""
+    if mark.added is not None and facts.added is not None:
+        return max(0, facts.added - mark.added)
+    begin = mark.id + 1 if mark.next_id is None else mark.next_id
+    return estimate_entries(extent_of(facts), begin, facts.last_id)
 
 
 def extent_of(facts: StreamFacts) -> Extent:

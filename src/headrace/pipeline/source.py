@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from headrace.errors import ConfigError
 from headrace.pipeline.declared import make_decoder
 from headrace.pipeline.filters import Narrowing, push
-from headrace.pipeline.offsets import encode_offsets, parse_offsets
+from headrace.pipeline.offsets import Mark, encode_offsets, parse_offsets, positions_of
 from headrace.pipeline.options import SourceOptions, parse_sink_options, parse_source_options
 from headrace.pipeline.planning import Planner, end_with, extent_of
 from headrace.pipeline.ranges import Slice
@@ -158,7 +158,7 @@ class StreamReader(SliceReading, DataSourceStreamReader, SupportsTriggerAvailabl
         super().__init__(options, schema)
         self.planner = Planner(options)
         self.targets: dict[str, int] | None = None  # Where a query ends that reads what is available now.
-        self.planned: dict[str, int] = {}  # Where the batch ends that was planned last.
+        self.planned: dict[str, Mark] = {}  # Where the batch ends that was planned last.
 
     def initialOffset(self) -> dict[str, Any]:
         marks = self.planner.start_marks()
@@ -175,12 +175,11 @@ class StreamReader(SliceReading, DataSourceStreamReader, SupportsTriggerAvailabl
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         before = parse_offsets(start)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        after = self.planner.next_marks(before, most, self.targets)
-        self.hold(name for name in after if name not in before)
-        self.planned = {name: mark.id for name, mark in after.items()}
-        if self.planned == {name: mark.id for name, mark in before.items()}:
+        self.planned = self.planner.next_marks(before, most, self.targets)
+        self.hold(name for name in self.planned if name not in before)
+        if positions_of(self.planned) == positions_of(before):
             return start  # Spark compares texts, and begins a batch where they differ.
-        return encode_offsets(after)
+        return encode_offsets(self.planned)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Where the streams end now, for the progress of the query; under "" how many entries are behind, roughly."""
