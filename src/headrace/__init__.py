@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.errors import (
     AccessDenied,
+    BadRecord,
     ClientClosed,
     CommandError,
     ConfigError,
@@ -63,6 +64,7 @@ __all__ = [
     "Entry", "PendingEntry", "PendingSummary", "StreamInfo", "GroupInfo", "ConsumerInfo", "Claimed", "TrimReport",
     "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",
-    "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError", "DataLoss", "TableError",
+    "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError", "DataLoss", "BadRecord",
+    "TableError",
     "__version__",
 ]  # fmt: skip

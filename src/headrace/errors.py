@@ -83,6 +83,10 @@ class TableError(HeadraceError):
     """A table cannot be read or written: it is missing, damaged, or not of the kind expected. Nothing was changed."""
 
 
+class BadRecord(HeadraceError):
+    """An entry does not hold what its columns were declared as. The message names it, the column and the value."""
+
+
 class AccessDenied(HeadraceError):
     """The server wants another user or password, or forbids this user the command."""
 

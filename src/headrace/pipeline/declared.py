@@ -1,20 +1,33 @@
-"""Columns that a user declared: from the fields of an entry, from JSON in `data`, or from a CloudEvent. Pure.
+"""Columns that a user declared, of entries: from their fields, from JSON in `data`, or from CloudEvents. Pure.
 
-columnsFrom=fields        a column is the last pair of its name; missing: null
+    columnsFrom=fields        a column is the last pair of its name, as text (the default)
+    columnsFrom=json          `data` holds a JSON object; a column is its member of that name
+    columnsFrom=cloudevents   a column is an attribute of the event, or a member of its data; see `payloads.py`
+
+What is missing is null. What does not fit its type is null too, and the record goes as text into the column named by
+columnNameOfCorruptRecord (`_corrupt_record`) if the schema has it; with mode=FAILFAST it is a BadRecord instead. What
+fits which type stands in `typed_values.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 
-from headrace.errors import ConfigError
-from headrace.pipeline.pages import Page, gather
+from headrace.client import layout
+from headrace.errors import BadRecord, ConfigError
+from headrace.pipeline.pages import Page
+from headrace.pipeline.payloads import Columns, encode_name, join_masks, read_events, read_json
 from headrace.pipeline.rows import is_standard
+from headrace.pipeline.typed_values import check_type, from_texts
 
 KINDS: Final = ("fields", "json", "cloudevents")
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 CORRUPT_COLUMN: Final = "_corrupt_record"
+SHOWN_CHARACTERS: Final = 60  # Of a record in a message.
 
 
 def make_decoder(
@@ -30,7 +43,20 @@ def make_decoder(
     declared = [field for field in schema if not is_standard(field)]
     if not declared:
         return None
-    return DeclaredColumns(pa.schema(declared), kind, chosen == "FAILFAST", corrupt_column or CORRUPT_COLUMN)
+    corrupt = corrupt_column or CORRUPT_COLUMN
+    for field in declared:
+        check_field(field, corrupt)
+    return DeclaredColumns(pa.schema(declared), kind, chosen == "FAILFAST", corrupt)
+
+
+def check_field(field: Any, corrupt_column: str) -> None:
+    if not field.nullable:
+        raise ConfigError(
+            f"column {field.name!r} is declared as not null, but an entry may lack it. Declare it nullable."
+        )
+    if field.name == corrupt_column and not pa.types.is_string(field.type):
+        raise ConfigError(f"column {field.name!r} takes the text of bad records. Declare it as string.")
+    check_type(field.type, field.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +68,68 @@ class DeclaredColumns:
     fails: bool
     corrupt_column: str
 
-    def make(self, page: Page, stream: str) -> dict[str, Any]:  # noqa: ARG002
-        """One array per column, by name. Raises BadRecord for a value that does not fit, if it is to fail."""
-        columns = {}
-        for field in self.schema:
-            found = page.find_last(field.name.encode("utf-8", "surrogateescape"))
-            values = gather(page.buffer, page.value_spans, pa.array(found, mask=found < 0))
-            columns[field.name] = values.cast(pa.string()).cast(field.type)
-        return columns
+    def make(self, page: Page, stream: str) -> dict[str, Any]:
+        """One array per column, by name."""
+        wanted = [field for field in self.schema if field.name != self.corrupt_column]
+        if self.columns_from == "fields":
+            columns = read_fields(page, wanted)
+        elif self.columns_from == "json":
+            columns = read_json(page, wanted)
+        else:
+            columns = read_events(page, wanted)
+        if self.fails:
+            reject_misfits(page, stream, wanted, columns)
+        arrays = {field.name: array for field, array in zip(wanted, columns.arrays, strict=True)}
+        if self.schema.get_field_index(self.corrupt_column) >= 0:
+            arrays[self.corrupt_column] = make_corrupt(page, columns)
+        return arrays
+
+
+def read_fields(page: Page, wanted: Sequence[Any]) -> Columns:
+    pairs = [from_texts(page.last_values(encode_name(field.name)), field.type) for field in wanted]
+    return Columns([array for array, _ in pairs], [misfits for _, misfits in pairs], None, None)
+
+
+# Misfits
+
+
+def reject_misfits(page: Page, stream: str, wanted: Sequence[Any], columns: Columns) -> None:
+    """Raise a BadRecord for the first one."""
+    misfits: list[tuple[Any, Any]] = [(None, columns.bad), *zip(wanted, columns.misfits, strict=True)]
+    found = [(int(np.flatnonzero(mask)[0]), field) for field, mask in misfits if mask is not None]
+    if not found:
+        return
+    place, field = min(found, key=lambda one: one[0])
+    what = "has no such record" if field is None else f"does not fit column {field.name!r} of type {field.type}"
+    value = None
+    if field is not None and columns.from_data is None:
+        value = page.last_values(encode_name(field.name))[place].as_py()
+    text = record_text(page, place, columns) if value is None else value.decode("utf-8", "replace")
+    raise BadRecord(
+        f"entry {page.ids[place].as_py().decode()} of stream {stream!r} {what}: {shorten(text or '')}; set the option "
+        "mode to PERMISSIVE to read null instead."
+    )
+
+
+def shorten(text: str) -> str:
+    return repr(text) if len(text) <= SHOWN_CHARACTERS else repr(text[:SHOWN_CHARACTERS] + "…")
+
+
+def make_corrupt(page: Page, columns: Columns) -> Any:
+    """The text of the records that did not fit, null for the others."""
+    is_bad = join_masks([columns.bad, *columns.misfits])
+    texts: list[str | None] = [None] * page.count
+    for place in [] if is_bad is None else np.flatnonzero(is_bad).tolist():
+        texts[place] = record_text(page, place, columns)
+    return pa.array(texts, pa.string())
+
+
+def record_text(page: Page, place: int, columns: Columns) -> str | None:
+    """What the columns were read from: `data`, or all fields as a JSON object."""
+    if columns.from_data is not None and columns.from_data[place]:
+        value = page.last_values(layout.DATA)[place].as_py()
+        return None if value is None else str(value.decode("utf-8", "replace"))
+    begin, end = page.pair_offsets[place : place + 2].tolist()
+    names, values = page.names[begin:end].to_pylist(), page.values[begin:end].to_pylist()
+    texts = [word.decode("utf-8", "replace") for word in names + values]
+    return msgspec.json.encode(dict(zip(texts[: len(names)], texts[len(names) :], strict=True))).decode()

@@ -2,11 +2,11 @@
 
     *1 *2 $3 1-0 *4 $1 a $1 7 $1 b $1 8      one entry, each part on a line of its own: 4 lines, and 4 per pair
 
-The fast way finds all line ends at once, and with them the lines that begin with a star. If there are exactly as many as
-the entries have, no value has such a line, so these are the heads of the entries. If then each entry has exactly as many
-lines as its words need, no word holds a line end, and every line is what its place says. Where a word does begin with a
-star, the entries are walked one by one, and every length is checked. Whatever does not agree is parsed by hiredis:
-slower, same result.
+The fast way finds all line ends at once, and with them the lines that begin with a star. If there are exactly as many
+as the entries have, no word has such a line, so these are the heads of the entries. If then each entry has exactly as
+many lines as its words need, no word holds a line end, and every line is what its place says. Where a word does begin
+with a star, the entries are walked one by one, and every length is checked. Whatever does not agree is parsed by
+hiredis: slower, same result.
 
 A Page makes its columns when they are asked for, so what nobody reads costs nothing.
 """
@@ -108,7 +108,7 @@ class Page:
         width = len(self.names) // max(self.count, 1)
         if not np.array_equal(self.pair_offsets, np.arange(self.count + 1) * width):
             return None
-        first = self.names[:width].to_pylist()
+        first: list[bytes] = self.names[:width].to_pylist()
         if width == 0:
             return first
         _, offsets_buffer, data_buffer = self.names.buffers()
@@ -175,15 +175,17 @@ def parse_lines(reply: Any) -> Page | None:
     if len(stars) == 0 or stars[0] != 0:
         return None
     [count] = lines.numbers(stars[:1]).tolist()
+    if count < 0:
+        return None
     heads = stars[1::2] if len(stars) == 2 * count + 1 else walk_entries(lines, stars, count)
-    if heads is None:
+    if heads is None or (count and heads[-1] + 3 >= lines.count):
         return None
     word_counts = lines.numbers(heads + 3)
     word_ends = np.cumsum(word_counts)
     if not is_whole(lines, heads, word_counts):
         return None
     # The line with the length of each word: two lines per word, behind four at the head of each entry.
-    words = np.repeat(heads + 4 + 2 * (word_counts - word_ends), word_counts)
+    words: Any = np.repeat(heads + 4 + 2 * (word_counts - word_ends), word_counts)
     words += 2 * np.arange(len(words))
     if not (lines.firsts.take(words) == DOLLAR).all():
         return None
@@ -198,7 +200,7 @@ def parse_lines(reply: Any) -> Page | None:
 
 def is_whole(lines: "Lines", heads: Any, word_counts: Any) -> bool:
     """Whether the entries lie without gaps from the second line to the last one, and have whole pairs."""
-    borders = np.append(heads, lines.count)
+    borders: Any = np.append(heads, lines.count)
     return bool(
         borders[0] == 1
         and (lines.firsts.take(heads + 3) == STAR).all()

@@ -143,7 +143,7 @@ def find_kept(page: Page, names: Any) -> Any:
     if shared is not None and len({name.decode("utf-8", "replace") for name in shared}) == len(shared):
         return None
     encoded = names.dictionary_encode()
-    entries = np.repeat(np.arange(page.count), np.diff(page.pair_offsets))
+    entries: Any = np.repeat(np.arange(page.count), np.diff(page.pair_offsets))
     spots = entries * len(encoded.dictionary) + encoded.indices.to_numpy()
     _, places = np.unique(spots[::-1], return_index=True)  # The first from behind.
     kept: Any = np.zeros(len(spots), bool)
