@@ -10,6 +10,7 @@ things are loaded with this module; PySpark is when a session is made.
 
 import os
 import re
+import shutil
 import site
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -31,7 +32,7 @@ SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-# Wanted on every session, also on one that was there before us: Spark refuses a source that takes filters without it.
+# Wanted on every session, also on one that was there before us: a filter on IDs or times then reads less.
 FILTERS: Final = {"spark.sql.python.filterPushdown.enabled": "true"}
 
 
@@ -50,8 +51,18 @@ def session(app_name: str = "headrace", *, master: str | None = None, config: Ma
     master = master or "local[*]"
     settings = SETTINGS | {"spark.master": master} | settings
     settings[JAVA_OPTIONS] = f"{quiet_logs()} {settings.get(JAVA_OPTIONS, '')}".strip()
+    check_shell(os.environ)
     with environment(variables(os.environ, is_local=master.startswith("local"))):
-        return start(builder.config(map=settings))
+        spark = start(builder.config(map=settings))
+    register(spark)
+    return spark
+
+
+def register(spark: Any) -> None:
+    """Spark finds the format by itself, but keeps silent when its search fails, and then knows no such format."""
+    from headrace.pipeline.source import HeadraceDataSource
+
+    spark.dataSource.register(HeadraceDataSource)
 
 
 def is_provided() -> bool:
@@ -109,6 +120,11 @@ def find_lack(package: str, installed: str | None, oldest: str, end: str) -> str
 def numbers(version: str) -> tuple[int, ...]:
     """(4, 3, 0) for 4.3.0 and for 4.3.0.dev1: two numbers decide, whatever follows."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+def check_shell(given: Mapping[str, str]) -> None:
+    if shutil.which("bash", path=given.get("PATH", "")) is None:
+        raise ConfigError("Spark is started by bash, and there is none on PATH: install the package bash.")
 
 
 # What Spark reads from outside.

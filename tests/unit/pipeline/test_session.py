@@ -11,7 +11,7 @@ import pytest
 
 import headrace.pipeline
 from headrace.errors import ConfigError
-from headrace.pipeline.session import check_packages, environment, quiet_logs, session, variables
+from headrace.pipeline.session import check_packages, check_shell, environment, quiet_logs, session, variables
 
 FITTING = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "2.3.3", "numpy": "2.4.6"}
 
@@ -52,6 +52,11 @@ def test_one_sentence_names_each_package_that_does_not_fit(installed: dict[str, 
         check_packages((FITTING | installed).get)
 
     assert str(caught.value) == f'the pipeline needs {words}: pip install "headrace[spark]" brings what fits.'
+
+
+def test_a_missing_bash_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is none on PATH: install the package bash"):
+        check_shell({"PATH": str(tmp_path)})
 
 
 def test_workers_run_the_python_of_the_driver_and_find_headrace() -> None:
