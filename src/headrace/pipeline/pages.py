@@ -243,18 +243,16 @@ class Lines:
         """The numbers behind the sign of these lines; -1 for what cannot be one."""
         begins = self.begins.take(lines)
         widths = self.ends.take(lines) - begins
-        most = int(widths.max(initial=0))
-        if most > MAX_WIDTH:
-            return np.full(len(lines), -1)
-        result = np.where(widths > 1, self.digits(begins + 1), -1)
+        most = min(MAX_WIDTH, int(widths.max(initial=0)))
+        result = np.where((widths > 1) & (widths <= MAX_WIDTH), self.digits(begins + 1), -1)
         least = int(widths.min(initial=most))
         for place in range(2, most):
             longer = result * 10 + self.digits(begins + place)
-            result = longer if place < least else np.where(widths > place, longer, result)
+            result = longer if place < least else np.where((widths > place) & (result >= 0), longer, result)
         return result
 
     def digits(self, places: Any) -> Any:
-        return self.text.take(places).astype(np.int64) - ZERO
+        return self.text.take(places, mode="clip").astype(np.int64) - ZERO
 
     def are_lengths(self, lines: Any) -> bool:
         """Whether each of these lines tells the length of the next one: `$5` before `hello`."""
