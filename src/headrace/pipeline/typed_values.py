@@ -73,8 +73,11 @@ def check_type(kind: Any, name: str) -> None:
 
 
 def decode_json(text: bytes) -> Any:
-    """Raises ValueError for what is no JSON."""
-    return JSON.decode(text)
+    """Raises ValueError for what is no JSON, or too deep."""
+    try:
+        return JSON.decode(text)
+    except RecursionError:
+        raise ValueError("too deep") from None
 
 
 # All at once
@@ -138,7 +141,7 @@ def text_converter(kind: Any) -> Convert:
     types = pa.types
     if types.is_nested(kind):
         convert_object = json_converter(kind)
-        return lambda text: convert_object(need_some(JSON.decode(text)))
+        return lambda text: convert_object(need_some(decode_json(text)))
     convert = plain_converter(kind)
     return lambda text: convert(text.decode("utf-8"))
 
