@@ -22,7 +22,8 @@ from headrace.pipeline import session
 from headrace.pipeline.spark_errors import explain_error
 
 url, name, folder = sys.argv[1:]
-spark = session(master="local[2]", config={"spark.sql.warehouse.dir": folder + "/warehouse"})
+small = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+spark = session(master="local[2]", config=small)
 source = {"url": url, "streams": name}
 print("rows", spark.read.format("headrace").options(**source).load().count())
 print("java", spark._jvm.java.lang.System.getProperty("java.home"))

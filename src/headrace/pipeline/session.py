@@ -15,12 +15,11 @@ import site
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module, metadata
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import ConfigError
-from headrace.pipeline.java import java_home
 
 LOOPBACK: Final = "127.0.0.1"
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -90,6 +89,8 @@ def start(builder: Any) -> Any:
 
 
 def installed_version(package: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -142,6 +143,8 @@ def variables(given: Mapping[str, str], *, is_local: bool) -> dict[str, str]:
     What the user has set stays, but for JAVA_HOME, which becomes the wrapper of the Java that was chosen.
     """
     import pyspark
+
+    from headrace.pipeline.java import java_home
 
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
