@@ -71,3 +71,4 @@ def test_help_loads_neither_a_client_nor_a_broker() -> None:
 
     assert "headrace.cli.main" in loaded
     assert not loaded & {"redis", "hiredis", "msgspec", "asyncio", "headrace.client.client", "headrace.server.broker"}
+    assert not loaded & {"pyspark", "pyarrow", "headrace.pipeline"}
