@@ -1,8 +1,12 @@
 """Replies to XRANGE as a server writes them, for tests that need no server."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from headrace.pipeline.pages import Page, parse_page
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.pipeline.pages import Page
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
@@ -21,6 +25,8 @@ def bulk(word: bytes) -> bytes:
 
 def page_of(*entries: Pairs | dict[str, str]) -> Page:
     """A page with the IDs 1-0, 2-0, …; pairs as bytes, or as a dict of texts."""
+    from headrace.pipeline.pages import parse_page  # Not everybody who needs replies has pyarrow.
+
     numbered = []
     for number, pairs in enumerate(entries, 1):
         if isinstance(pairs, dict):
