@@ -25,7 +25,7 @@ spark: preflight ## Add Spark, and a Java for it, to .venv.
 preflight:
 	@tools/preflight.sh
 
-demo: setup ## Start a broker and watch a group survive a killed consumer.
+demo: setup ## Start a broker, watch a group survive a killed consumer, and archive it all with Spark.
 	@"$$("$(PYTHON)" tools/setup.py python)" examples/demo.py
 
 test: ## Lint, all tests on the plain build, core tests again on the compiled build.

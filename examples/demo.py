@@ -5,20 +5,25 @@
 
 ann and bob are two processes that share the group "billing". ann is killed with an order in her hands: taken, not
 acknowledged. Nothing is lost: the order stays pending, and once it has been idle long enough bob's next read claims it.
-Every verdict is recomputed from the streams, not from what the story believes. Exit code 1 when one of them fails.
+At the end Spark archives both streams to a Delta table; it gets ready while the story is told (demo_archive.py).
+Every verdict is recomputed from the streams and the table, not from what the story believes. Exit code 1 when one of
+them fails.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import IO, Any
 
 import redis
 from rich.console import Console
@@ -34,6 +39,11 @@ WORK_S = 0.04  # What an order costs, so that both consumers get their share.
 FATAL_ORDER = 3  # ann dies with her third order in hand.
 CLAIM_IDLE_MS = 800  # Pending for so long without a sign of life: another consumer may have it.
 TIMEOUT_S = 30.0  # Generous; the story takes two seconds.
+ARCHIVE = Path(__file__).with_name("demo_archive.py")
+INSTALL_TIMEOUT_S = 1800.0  # Half a gigabyte over a slow line.
+ARCHIVE_TIMEOUT_S = 300.0  # Spark starts and archives in some ten seconds.
+END_TIMEOUT_S = 10.0
+NO_SPARK = 3  # The exit code of demo_archive.py where there is no Spark.
 
 Process = subprocess.Popen[bytes]
 console = Console(highlight=False)
@@ -83,8 +93,8 @@ def tell(url: str, server: str, started: list[Process]) -> "list[Verdict]":
         client.xadd(ORDERS, {"order": f"order-{number}", "total": f"{number * 7 % 50}.90"})
     show_group(client)
 
-    with consumer("ann", url) as ann, consumer("bob", url) as bob:
-        started += [ann, bob]
+    with archivist(url) as archive, consumer("ann", url) as ann, consumer("bob", url) as bob:
+        started += [archive.process, ann, bob]
         chapter("share", "ann and bob, two processes, read as one group; each order goes to one of them")
         wait_until(lambda: ann.poll() is not None, "ann to die")
         held = client.xpending_range(ORDERS, GROUP, "-", "+", 10, consumername="ann")
@@ -94,8 +104,10 @@ def tell(url: str, server: str, started: list[Process]) -> "list[Verdict]":
         chapter("claim", f"bob reads on with CLAIM {CLAIM_IDLE_MS}: what stays idle for {CLAIM_IDLE_MS} ms becomes his")
         wait_until(lambda: is_done(client), "bob to finish what is left")
         show_group(client)
+        verdicts = list(judge(client, [entry["message_id"] for entry in held], ann.poll() or 0))
 
-    verdicts = list(judge(client, [entry["message_id"] for entry in held], ann.returncode))
+        chapter("archive", "Spark writes both streams to a table, on this machine, from pip alone")
+        verdicts += judge_archive(client, archive.finish())
     client.delete(ORDERS, RECEIPTS)
     return verdicts
 
@@ -153,12 +165,93 @@ def connect(url: str) -> Any:
     return redis.Redis.from_url(url, decode_responses=True)
 
 
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
+def wait_until(is_so: Callable[[], bool], what: str, timeout_s: float = TIMEOUT_S) -> None:
+    deadline = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > deadline:
-            raise SystemExit(f"waited {TIMEOUT_S:g} s for {what}; it did not happen")
+            raise SystemExit(f"waited {timeout_s:g} s for {what}; it did not happen")
         time.sleep(0.01)
+
+
+# The archive, by a process that has been getting ready since the story began.
+
+
+@dataclass(frozen=True, slots=True)
+class Archivist:
+    process: Process
+    folder: Path
+    said: IO[bytes]
+    complained: IO[bytes]
+
+    def finish(self) -> "dict[str, Any] | str | None":
+        """What the table holds; a sentence when archiving failed; None when there is no Spark, which is told."""
+        (self.folder / "go").touch()
+        if self.is_installing():
+            console.print(f"         [dim]{self.last_line(self.said)} …[/]")
+        wait_until(lambda: not self.is_installing(), "Spark to be installed", INSTALL_TIMEOUT_S)
+        wait_until(lambda: self.process.poll() is not None, "Spark to archive", ARCHIVE_TIMEOUT_S)
+        if self.process.returncode == NO_SPARK:
+            console.print(f"         [yellow]not shown:[/] {self.last_line(self.complained)}", soft_wrap=True)
+            return None
+        if self.process.returncode != 0:
+            return self.last_line(self.complained)
+        table: dict[str, Any] = json.loads(self.last_line(self.said))
+        return table
+
+    def is_installing(self) -> bool:
+        return self.process.poll() is None and "installed" in self.last_line(self.said)
+
+    @staticmethod
+    def last_line(file: IO[bytes]) -> str:
+        file.seek(0)
+        return (file.read().decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+
+
+@contextmanager
+def archivist(url: str) -> Iterator[Archivist]:
+    with tempfile.TemporaryDirectory(prefix="headrace-demo-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        with (folder / "said").open("w+b") as said, (folder / "complained").open("w+b") as complained:
+            command = [sys.executable, str(ARCHIVE), url, name, ORDERS, RECEIPTS]
+            environment = os.environ | {"TMPDIR": name}
+            with child_process(command, stdout=said, stderr=complained, env=environment) as process:
+                try:
+                    yield Archivist(process, folder, said, complained)
+                finally:
+                    end_group(process)
+
+
+def end_group(process: Process) -> None:
+    """Ends it and its JVM, which would end by itself, but not at once. They are a process group of their own."""
+    if process.poll() is None:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_TIMEOUT_S)
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while time.monotonic() < deadline:
+        process.poll()  # The dead are members of their group until they are asked for.
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS says "not permitted" of a group that is ending.
+            return
+        time.sleep(0.01)
+
+
+def judge_archive(client: Any, table: "dict[str, Any] | str | None") -> "Iterator[Verdict]":
+    if table is None:
+        return
+    if isinstance(table, str):
+        yield Verdict("every message is in the table", table, holds=False)
+        return
+    published = [[name, entry_id] for name in (ORDERS, RECEIPTS) for entry_id, _ in client.xrange(name)]
+    rows = Counter(map(tuple, table["ids"]))
+    size = f"{table['size_bytes'] / 1000:.1f} kB"
+    console.print(f"         [dim]rows {rows.total()} · files {table['files']} · {size} · {table['seconds']:.1f} s[/]")
+    found = sum(tuple(one) in rows for one in published)
+    is_complete = found == len(published) == len(rows) == 2 * ORDER_COUNT
+    yield Verdict("every message is in the table", f"{found} of {len(published)}", is_complete)
+    twice = sum(count > 1 for count in rows.values())
+    yield Verdict("no message is in it twice", f"{rows.total()} rows, {len(rows)} IDs", twice == 0)
 
 
 # The verdict.
