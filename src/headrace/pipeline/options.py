@@ -30,8 +30,8 @@ DEFAULT_PAGE_ENTRIES: Final = 5000  # Larger pages are not faster.
 
 SOURCE_OPTIONS: Final = (
     "url", "streams", "streamsPattern", "startingOffsets", "startingTimestamp", "startingGroup", "endingOffsets",
-    "endingTimestamp", "maxEntriesPerTrigger", "minPartitions", "pageEntries", "failOnDataLoss", "columnsFrom", "mode",
-    "columnNameOfCorruptRecord", "archive",
+    "endingTimestamp", "maxEntriesPerTrigger", "minPartitions", "pageEntries", "failOnDataLoss", "pushFilters",
+    "columnsFrom", "mode", "columnNameOfCorruptRecord", "archive",
 )  # fmt: skip
 SINK_KINDS: Final = ("stream", "table", "archive")
 SET_BY_SPARK: Final = frozenset({"path", "checkpointlocation", "queryname", "sourceidentifier"})
@@ -62,6 +62,7 @@ class SourceOptions:
     min_partitions: int | None
     page_entries: int
     fails_on_data_loss: bool
+    pushes_filters: bool | None  # None: where Spark can be trusted with it.
     columns_from: str | None
     mode: str | None
     corrupt_column: str | None
@@ -108,7 +109,8 @@ def parse_source_options(given: Mapping[str, str], default_url: str | None, *, i
         max_entries=parse_count(options, "maxEntriesPerTrigger", 2**63 - 1),
         min_partitions=parse_count(options, "minPartitions", MAX_PARTITIONS),
         page_entries=parse_count(options, "pageEntries", MAX_PAGE_ENTRIES) or DEFAULT_PAGE_ENTRIES,
-        fails_on_data_loss=parse_flag(options, "failOnDataLoss", default=True),
+        fails_on_data_loss=parse_flag(options, "failOnDataLoss") is not False,
+        pushes_filters=parse_flag(options, "pushFilters"),
         columns_from=options.get("columnsfrom"),
         mode=options.get("mode"),
         corrupt_column=options.get("columnnameofcorruptrecord"),
@@ -303,10 +305,10 @@ def parse_count(options: Mapping[str, str], option: str, most: int) -> int | Non
     return int(text)
 
 
-def parse_flag(options: Mapping[str, str], option: str, *, default: bool) -> bool:
+def parse_flag(options: Mapping[str, str], option: str) -> bool | None:
     text = options.get(option.lower())
     if text is None:
-        return default
+        return None
     if text.lower() not in ("true", "false"):
         raise ConfigError(f"{option} is {text!r}; write true or false.")
     return text.lower() == "true"
