@@ -30,7 +30,7 @@ from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim_archived
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.spark_errors import find_error
-from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, figures_of, table_folder
+from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, figures_of, table_folder
 
 POLL_S: Final = 0.2
 STOP_WAIT_S: Final = 60.0  # For a batch under way when the run is to end; then it is broken off, which harms nothing.
@@ -172,6 +172,8 @@ def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
     archives.reject_other_place(client, asked)
     check_files(table)
     names = plan.streams or tuple(client.streams(plan.pattern or "*"))
+    for name in names:
+        check_partition({"stream": name})
     infos = {name: client.stream(name).info() for name in names}  # Raises for what is missing or no stream.
     known = archives.find_archive(client, plan.name) or asked
     through = table.through(names)
@@ -236,6 +238,7 @@ def start_query(spark: Any, plan: Plan, positions: dict[str, int], trigger: dict
     reader = reader.option("startingOffsets", json.dumps(starts))
     reader = reader.option("maxEntriesPerTrigger", str(plan.max_entries_per_batch))
     reader = reader.option("failOnDataLoss", str(plan.fail_on_data_loss).lower())
+    spark.createDataFrame([], "id int")  # Makes it this thread's session, where Spark looks for the format of the sink.
     writer = reader.load().writeStream.format("headrace").option("url", plan.url).option("archive", target)
     return writer.option("checkpointLocation", str(plan.checkpoint)).trigger(**trigger).start()
 

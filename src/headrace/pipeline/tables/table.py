@@ -24,6 +24,7 @@ OWN_FOLDER: Final = (
     "_headrace"  # Beside the rows: staged files, checkpoints of queries. Readers pass over names with _.
 )
 NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # The folder of rows whose partition column is null, as in Hive.
+MAX_NAME_BYTES: Final = 255  # Of a folder, on the usual file systems.
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
 
 
@@ -251,10 +252,24 @@ def is_new(through: Mapping[str, int], spans: Mapping[str, Span], where: Path) -
 
 
 def partition_folder(partition: Mapping[str, str | None]) -> str:
-    """`stream=orders/day=2026-11-15`; whatever a file system or a URL could misread is percent-encoded."""
+    """`stream=orders/day=2026-11-15`, as Hive and Spark have it."""
     parts = (f"{name}={NO_VALUE if value is None else encode_value(value)}" for name, value in partition.items())
     return "/".join(parts)
 
 
 def encode_value(value: str) -> str:
-    return quote(value, safe="") or NO_VALUE
+    """Whatever of ASCII a file system could misread is percent-encoded. Spark decodes byte by byte: the rest stays."""
+    return "".join(letter if letter > "\x7f" else quote(letter, safe="") for letter in value) or NO_VALUE
+
+
+def check_partition(partition: Mapping[str, str]) -> None:
+    """Raises ConfigError for a value that is too long for the name of a folder, or no text."""
+    for name, value in partition.items():
+        try:
+            size_bytes = len(f"{name}={encode_value(value)}".encode())
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{value.encode('utf-8', 'surrogateescape')!r} is not UTF-8 and cannot be a {name}."
+            ) from None
+        if size_bytes > MAX_NAME_BYTES:
+            raise ConfigError(f"{name} {value[:40]!r}… is too long for the name of a folder: {size_bytes} bytes.")
