@@ -20,7 +20,7 @@ PINS = sorted((ROOT / "requirements").glob("*.txt"))
 # In pieces, so that this file does not find itself.
 HOME_OF_SOMEBODY = re.compile(r"(?<![\w.~:/-])/(?:ho" r"me|ro" r"ot|Us" r"ers|wo" r"rk|op" r"t)/[\w.]")
 PACKAGE_INDEX = re.compile(
-    r"pypi\.o" r"rg/simple|pythonhos" r"ted|--(?:extra-)?index-u" r"rl|--find-li" r"nks|fi" r"le://"
+    r"pypi\.o" r"rg/simple|pythonhos" r"ted|--(?:extra-)?index-u" r"rl|--find-li" r"nks|fi" r"le:///"
 )
 
 
