@@ -68,9 +68,12 @@ class HeadraceDataSource(DataSource):
 
     def make_writer(self, schema: Any, *, is_overwriting: bool, is_stream: bool) -> Any:
         options = parse_sink_options(self.options, os.environ.get(URL_VARIABLE))
+        sink = import_module(SINKS[options.kind])
+        if options.kind == "table":
+            return sink.make_writer(options, schema, is_stream=is_stream, is_overwriting=is_overwriting)
         if is_overwriting:
             raise ConfigError(f"the {options.kind} sink only adds: write with the mode append.")
-        return import_module(SINKS[options.kind]).make_writer(options, schema, is_stream=is_stream)
+        return sink.make_writer(options, schema, is_stream=is_stream)
 
 
 def keeps_filters_apart() -> bool:
