@@ -30,6 +30,7 @@ Word = str | bytes | int
 
 FIRST_BUFFER_BYTES: Final = 256 * 1024
 READ_BYTES: Final = 64 * 1024  # At least this much room before each read.
+SMALL_SHARE: Final = 4  # A reply is handed over with the buffer if it fills at least a quarter of it.
 MAX_REPLY_BYTES: Final = 1 << 30  # One raw reply. A server takes values of 512 MB, so any entry of two such fits not.
 ERROR_SIGN: Final = ord("-")
 MARK_HEAD: Final = b"$32\r\n"
@@ -188,12 +189,15 @@ class RawConnection:
         return self.cut(self.filled, self.filled)
 
     def cut(self, end: int, next_begin: int) -> memoryview:
-        """Hand over the buffer up to `end`. A new one takes what follows, as large as this one was needed."""
+        """Hand over the buffer up to `end` and go on with one of the same size; a small reply is copied instead."""
         buffer, left = self.buffer, self.filled - next_begin
-        self.buffer = bytearray(max(FIRST_BUFFER_BYTES, min(self.filled, len(buffer)) + READ_BYTES, left + READ_BYTES))
+        is_small = end < len(buffer) // SMALL_SHARE
+        reply = memoryview(bytes(buffer[:end])) if is_small else memoryview(buffer)[:end]
+        if not is_small:
+            self.buffer = bytearray(max(FIRST_BUFFER_BYTES, min(len(buffer), 2 * end), left))
         self.buffer[:left] = buffer[next_begin : self.filled]
         self.filled = left
-        return memoryview(buffer)[:end]
+        return reply
 
     # The socket
 

@@ -84,8 +84,7 @@ class Page:
     def last_values(self, name: bytes) -> Any:
         """Binary array: for each entry the value of its last pair of that name, null where there is none."""
         if self.shared_names is None:
-            found = self.find_last(name)
-            return gather(self.buffer, self.value_spans, pa.array(found, mask=found < 0))
+            return gather(self.buffer, self.value_spans, to_indices(self.find_last(name)))
         if name not in self.shared_names:
             return pa.nulls(self.count, pa.binary())
         width = len(self.shared_names)
@@ -124,7 +123,7 @@ class Page:
     def name_codes(self) -> tuple[list[bytes], Any]:
         """The names that occur, each once, and for each pair the place of its name among them."""
         encoded = self.names.dictionary_encode()
-        return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        return encoded.dictionary.to_pylist(), as_numpy(encoded.indices, np.int32)
 
     @cached_property
     def id_halves(self) -> tuple[Any, Any]:
@@ -139,7 +138,7 @@ class Page:
         spans[:, 0, 0], spans[:, 0, 1] = offsets[:-1], dashes
         spans[:, 1, 0], spans[:, 1, 1] = dashes + 1, offsets[1:]
         ms, seq = (gather(data_buffer, spans[:, half].reshape(-1)).view(pa.string()) for half in (0, 1))
-        return ms.cast(pa.uint64()).to_numpy(), seq.cast(pa.uint64()).to_numpy()
+        return as_numpy(ms.cast(pa.uint64()), np.uint64), as_numpy(seq.cast(pa.uint64()), np.uint64)
 
 
 def parse_page(reply: Any) -> Page:
@@ -157,8 +156,24 @@ def gather(buffer: Any, spans: Any, indices: Any = None) -> Any:
     spans = pa.py_buffer(np.ascontiguousarray(spans, np.int32))
     everything = pa.Array.from_buffers(pa.binary(), spans.size // 4 - 1, [None, spans, buffer])
     if indices is None:
-        return everything.take(pa.array(np.arange(0, len(everything), 2, dtype=np.int32)))
+        return everything.take(as_arrow(np.arange(0, len(everything), 2, dtype=np.int32), pa.int32()))
     return everything.take(pc.multiply(indices, 2))
+
+
+def to_indices(found: Any) -> Any:
+    """int32 as an Arrow array, with null for -1."""
+    indices = as_arrow(found, pa.int32())
+    return pc.if_else(pc.greater_equal(indices, 0), indices, pa.NULL)
+
+
+def as_arrow(numbers: Any, kind: Any) -> Any:
+    """An array of numpy as one of Arrow, with the same memory. pa.array would load pandas, which takes a second."""
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(np.ascontiguousarray(numbers))])
+
+
+def as_numpy(numbers: Any, kind: Any) -> Any:
+    """The other way, for an array of Arrow that has no nulls."""
+    return np.frombuffer(numbers.buffers()[1] or b"", kind)[numbers.offset : numbers.offset + len(numbers)]
 
 
 # The fast way

@@ -22,7 +22,7 @@ from headrace.client import layout
 from headrace.client.results import LAST_TIME_MS
 from headrace.errors import ConfigError
 from headrace.pipeline.entry_ids import FIRST_TIME_MS
-from headrace.pipeline.pages import Page
+from headrace.pipeline.pages import Page, as_arrow, as_numpy, to_indices
 
 if TYPE_CHECKING:
     from headrace.pipeline.declared import DeclaredColumns
@@ -76,13 +76,16 @@ def make_batch(page: Page, stream: str, schema: Any, decoder: "DeclaredColumns |
 
 def make_stream(page: Page, stream: str) -> Any:
     try:
-        stream.encode("utf-8")
+        name = stream.encode("utf-8")
     except UnicodeEncodeError:
-        name = stream.encode("utf-8", "surrogateescape")
+        raw = stream.encode("utf-8", "surrogateescape")
         raise ConfigError(
-            f"the name of the stream {name!r} is not UTF-8, so it fits into no column. Rename it."
+            f"the name of the stream {raw!r} is not UTF-8, so it fits into no column. Rename it."
         ) from None
-    return pa.repeat(pa.scalar(stream, pa.string()), page.count)
+    offsets: Any = np.arange(page.count + 1, dtype=np.int32) * len(name)
+    return pa.Array.from_buffers(
+        pa.string(), page.count, [None, pa.py_buffer(offsets), pa.py_buffer(name * page.count)]
+    )
 
 
 def make_id(page: Page, _stream: str) -> Any:
@@ -105,9 +108,11 @@ def to_decimal(numbers: Any) -> Any:
 
 
 def make_timestamp(page: Page, _stream: str) -> Any:
-    is_no_time = (page.ms < FIRST_TIME_MS) | (page.ms > LAST_TIME_MS)
-    micros = page.ms.astype(np.int64) * 1000
-    return pa.array(micros, mask=is_no_time if is_no_time.any() else None).view(pa.timestamp("us", "UTC"))
+    times = as_arrow(page.ms.astype(np.int64) * 1000, pa.timestamp("us", "UTC"))
+    is_time = (page.ms >= FIRST_TIME_MS) & (page.ms <= LAST_TIME_MS)
+    if is_time.all():
+        return times
+    return times.take(to_indices(np.where(is_time, np.arange(page.count), -1).astype(np.int32)))
 
 
 def make_key(page: Page, _stream: str) -> Any:
@@ -132,9 +137,12 @@ def make_fields(page: Page, _stream: str) -> Any:
     offsets, names, values = page.pair_offsets, to_text(page.names), to_text(page.values)
     kept = find_kept(page, names)
     if kept is not None:
-        names, values = names.filter(pa.array(kept)), values.filter(pa.array(kept))
+        places = as_arrow(np.flatnonzero(kept), pa.int64())
+        names, values = names.take(places), values.take(places)
         offsets = np.append(0, np.cumsum(kept))[offsets].astype(np.int32)
-    return pa.MapArray.from_arrays(pa.array(offsets), names, values, type=STANDARD_SCHEMA.field("fields").type)
+    return pa.MapArray.from_arrays(
+        as_arrow(offsets, pa.int32()), names, values, type=STANDARD_SCHEMA.field("fields").type
+    )
 
 
 def find_kept(page: Page, names: Any) -> Any:
@@ -144,7 +152,7 @@ def find_kept(page: Page, names: Any) -> Any:
         return None
     encoded = names.dictionary_encode()
     entries: Any = np.repeat(np.arange(page.count), np.diff(page.pair_offsets))
-    spots = entries * len(encoded.dictionary) + encoded.indices.to_numpy()
+    spots = entries * len(encoded.dictionary) + as_numpy(encoded.indices, np.int32)
     _, places = np.unique(spots[::-1], return_index=True)  # The first from behind.
     kept: Any = np.zeros(len(spots), bool)
     kept[len(spots) - 1 - places] = True
@@ -153,7 +161,9 @@ def find_kept(page: Page, names: Any) -> Any:
 
 def make_pairs(page: Page, _stream: str) -> Any:
     pairs = pa.StructArray.from_arrays([page.names, page.values], fields=list(PAIR))
-    return pa.ListArray.from_arrays(pa.array(page.pair_offsets), pairs, type=STANDARD_SCHEMA.field("pairs").type)
+    return pa.ListArray.from_arrays(
+        as_arrow(page.pair_offsets, pa.int32()), pairs, type=STANDARD_SCHEMA.field("pairs").type
+    )
 
 
 MAKERS: Final[dict[str, Callable[[Page, str], Any]]] = {
