@@ -55,6 +55,12 @@ def test_many_commands_go_in_one_write_and_a_refusal_stands_in_its_place(raw, na
         raw.call("NOSUCHCOMMAND")
 
 
+def test_many_large_commands_with_large_replies_do_not_block_each_other(raw):
+    words = [bytes([number]) * 1_000_000 for number in range(40)]
+
+    assert raw.call_many([("ECHO", word) for word in words]) == words
+
+
 def test_a_transaction_tells_what_was_refused_inside_it(raw, name):
     *_, results = raw.call_many([("MULTI",), ("XADD", name, "1-0", "n", 1), ("LPUSH", name, "x"), ("EXEC",)])
 

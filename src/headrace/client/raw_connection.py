@@ -12,6 +12,7 @@ Nothing is repeated here. A broken connection, a moved slot or a new primary is 
 """
 
 import os
+import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,6 +31,7 @@ Word = str | bytes | int
 
 FIRST_BUFFER_BYTES: Final = 256 * 1024
 READ_BYTES: Final = 64 * 1024  # At least this much room before each read.
+WRITE_BYTES: Final = 256 * 1024
 SMALL_SHARE: Final = 4  # A reply is handed over with the buffer if it fills at least a quarter of it.
 MAX_REPLY_BYTES: Final = 1 << 30  # One raw reply. A server takes values of 512 MB, so any entry of two such fits not.
 ERROR_SIGN: Final = ord("-")
@@ -77,7 +79,8 @@ class RawConnection:
         self.key = key
         self.connection = connection
         self.socket: Any = connection._sock  # redis-py offers no other door to it.
-        self.socket.settimeout(timeout_s + GRACE_S)
+        self.timeout_s = timeout_s + GRACE_S
+        self.socket.settimeout(self.timeout_s)
         self.on_close = on_close
         self.buffer = bytearray(FIRST_BUFFER_BYTES)
         self.filled = 0  # Bytes of the buffer that hold what was received.
@@ -131,7 +134,8 @@ class RawConnection:
             reply = self.parse_next(reader)
             if reply is not False:  # False: more bytes are needed. RESP2 has no booleans.
                 return reply
-            self.read_more()
+            if self.filled == 0:
+                self.read_more()
             reader.feed(self.buffer, 0, self.filled)
             self.filled = 0
 
@@ -202,8 +206,22 @@ class RawConnection:
     # The socket
 
     def write(self, data: bytes) -> None:
+        """Replies to the first commands are taken in meanwhile: a server may not listen until it is rid of them."""
         try:
-            self.socket.sendall(data)
+            if len(data) <= READ_BYTES:
+                self.socket.sendall(data)
+                return
+            poll = select.poll()
+            poll.register(self.socket, select.POLLIN | select.POLLOUT)
+            left = memoryview(data)
+            while left:
+                events = [event for _, event in poll.poll(self.timeout_s * 1000)]
+                if not events:
+                    raise TimeoutError
+                if events[0] & select.POLLOUT:
+                    left = left[self.socket.send(left[:WRITE_BYTES]) :]
+                else:
+                    self.read_more()
         except (OSError, ValueError) as error:
             raise self.lost(error) from error
 
