@@ -232,3 +232,39 @@ def query(
         show_written(output, written)
     elif sys.stdout.isatty():
         show_result(names, rows, limit)
+
+
+@app.command(cls=Command)
+def compact(
+    folder: Annotated[
+        str | None, typer.Argument(metavar="FOLDER", show_default=False, help="A table; or --name of an archive.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the archive; default: archive.")] = None,
+    retention: Annotated[
+        str,
+        typer.Option(metavar="DURATION", parser=duration("--retention"), help="Keep replaced files so long."),
+    ] = "7d",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    verbose: Verbose = False,
+    url: Url = None,
+) -> None:
+    """Join the small files of a table, and remove old ones it does not need. A dry run, unless --yes is given.
+
+    Example: headrace pipeline compact ./lake --yes
+    """
+    if dry_run and yes:
+        raise WrongUsage("--dry-run and --yes say different things; give one of them.")
+    if folder is not None and name is not None:
+        raise WrongUsage("say which table: by its folder or by --name, not both.")
+
+    from headrace.cli.reports import show_compact
+    from headrace.cli.spark import check_broker, check_spark, one_sentence
+
+    check_spark()
+    chosen = check_broker(url) if folder is None else None
+    with one_sentence(verbose=verbose):
+        from headrace.pipeline.jobs.compact import compact as run
+
+        report = run(folder, name=name, url=chosen, retention=retention, dry_run=not yes)
+    show_compact(report)

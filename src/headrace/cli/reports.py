@@ -8,6 +8,7 @@ from headrace.cli.output import counted, json_line, printable, say, show_rows, w
 if TYPE_CHECKING:
     from headrace.cli.output import Row
     from headrace.pipeline.jobs.archive import ArchiveReport
+    from headrace.pipeline.jobs.compact import CompactReport
     from headrace.pipeline.jobs.replay import ReplayReport
     from headrace.pipeline.jobs.trim import Holder, TrimmedStream
 
@@ -88,6 +89,18 @@ def show_replay(stream: str, target: str, report: "ReplayReport") -> None:
     if report.skipped:
         line += f" · skipped {report.skipped:,} that had been replayed before"
     write(printable(line) + "\n", sys.stdout, flush=True)
+
+
+def show_compact(report: "CompactReport") -> None:
+    if not sys.stdout.isatty():
+        facts = {"files_before": report.files_before, "files_after": report.files_after, "removed": report.removed}
+        write(json_line({**facts, "dry_run": report.is_dry_run}), sys.stdout, flush=True)
+        return
+    joined, removed = ("would join", "would remove") if report.is_dry_run else ("joined", "removed")
+    files, old = counted(report.files_before, "file", "files"), counted(report.removed, "old file", "old files")
+    write(f"{joined} {files} into {report.files_after:,} · {removed} {old}\n", sys.stdout, flush=True)
+    if report.is_dry_run:
+        say("this was a dry run: nothing was changed. Do it with --yes.")
 
 
 def show_result(names: list[str], rows: list[Any], limit: int | None) -> None:

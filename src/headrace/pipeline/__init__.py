@@ -15,6 +15,7 @@ from headrace.pipeline.session import session  # At once, so that the name is th
 
 if TYPE_CHECKING:
     from headrace.pipeline.jobs.archive import ArchiveReport, archive
+    from headrace.pipeline.jobs.compact import CompactReport, compact
     from headrace.pipeline.jobs.query import query, table
     from headrace.pipeline.jobs.replay import ReplayReport, replay
     from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim
@@ -24,6 +25,7 @@ HOMES = {
     "headrace.pipeline.jobs.trim": ("trim", "TrimmedStream", "Holder"),
     "headrace.pipeline.jobs.replay": ("replay", "ReplayReport"),
     "headrace.pipeline.jobs.query": ("query", "table"),
+    "headrace.pipeline.jobs.compact": ("compact", "CompactReport"),
 }
 
 
@@ -35,6 +37,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "session", "archive", "trim", "replay", "query", "table",
-    "ArchiveReport", "TrimmedStream", "Holder", "ReplayReport",
+    "session", "archive", "trim", "replay", "query", "table", "compact",
+    "ArchiveReport", "TrimmedStream", "Holder", "ReplayReport", "CompactReport",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from headrace.cli.progress import figures
 from headrace.cli.spark import explained, one_sentence, stopped_by_signal
 from headrace.cli.usage import WrongUsage
 from headrace.errors import ConfigError, HeadraceError, Refused, Unreachable
-from headrace.pipeline import ArchiveReport, Holder, ReplayReport, TrimmedStream
+from headrace.pipeline import ArchiveReport, CompactReport, Holder, ReplayReport, TrimmedStream
 
 
 class Terminal(io.StringIO):
@@ -51,6 +51,9 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["archive", "orders", "--to", "lake", "--interval", "soon"], "--interval is 'soon'"),
         (["archive", "orders", "--to", "lake", "--start", "yesterday"], "--start is 'yesterday'"),
         (["trim", "--dry-run", "--yes"], "--dry-run and --yes say different things"),
+        (["compact", "lake", "--name", "archive"], "by its folder or by --name, not both."),
+        (["compact", "--dry-run", "--yes"], "--dry-run and --yes say different things"),
+        (["compact", "--retention", "long"], "--retention is 'long'"),
         (["query", " "], "the SQL is empty."),
         (["query", "select 1", "--limit", "0"], "--limit"),
         (["query", "select 1"], "no URL: give --url"),
@@ -68,7 +71,9 @@ def test_wrong_words_are_told_before_spark_starts(
     assert said in err and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["archive", "o", "--to", "x"], ["trim"], ["replay", "o"], ["query", "select 1"]])
+@pytest.mark.parametrize(
+    "words", [["archive", "o", "--to", "x"], ["trim"], ["replay", "o"], ["query", "select 1"], ["compact"]]
+)
 def test_a_broker_that_does_not_answer_is_told_before_spark_starts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
@@ -233,6 +238,20 @@ def test_trim_names_the_group_that_holds_it_back_and_that_it_was_a_dry_run(capsy
 def test_a_replay_is_told_in_one_line(report: ReplayReport, line: str) -> None:
     with terminal() as screen:
         reports.show_replay("orders", "again", report)
+
+    assert screen.getvalue() == line
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        (CompactReport(12, 3, 1, is_dry_run=False), "joined 12 files into 3 · removed 1 old file\n"),
+        (CompactReport(12, 3, 0, is_dry_run=True), "would join 12 files into 3 · would remove 0 old files\n"),
+    ],
+)
+def test_compaction_is_told_in_one_line(report: CompactReport, line: str) -> None:
+    with terminal() as screen:
+        reports.show_compact(report)
 
     assert screen.getvalue() == line
 
