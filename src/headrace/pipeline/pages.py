@@ -285,14 +285,22 @@ def parse_objects(reply: Any) -> Page:
     entries = reader.gets()
     if not isinstance(entries, list):
         raise ProtocolError("the server's answer to XRANGE is no list of entries.")
+    words = [entry[0] for entry in entries]
     fields = [entry[1] or [] for entry in entries]
-    pair_offsets: Any = np.zeros(len(entries) + 1, np.int32)
-    np.cumsum([len(words) // 2 for words in fields], out=pair_offsets[1:])
-    ids = [entry[0] for entry in entries]
-    words = list(chain.from_iterable(fields))
-    ends: Any = np.zeros(len(ids) + len(words) + 1, np.int32)
-    np.cumsum([len(word) for word in chain(ids, words)], out=ends[1:])
-    spans: Any = np.repeat(ends, 2)[1:-1]
-    id_spans, word_spans = spans[: 2 * len(ids)], spans[2 * len(ids) :].reshape(-1, 4)
-    buffer = pa.py_buffer(b"".join(chain(ids, words)))
-    return Page(buffer, pair_offsets, id_spans, word_spans[:, :2].reshape(-1), word_spans[:, 2:].reshape(-1))
+    words += chain.from_iterable(fields)
+    spans: Any = np.repeat(cumulate(words), 2)[1:-1]
+    id_spans, word_spans = spans[: 2 * len(entries)], spans[2 * len(entries) :].reshape(-1, 4)
+    return Page(
+        pa.py_buffer(b"".join(words)),
+        cumulate(fields) >> 1,
+        id_spans,
+        word_spans[:, :2].reshape(-1),
+        word_spans[:, 2:].reshape(-1),
+    )
+
+
+def cumulate(items: list[Any]) -> Any:
+    """0, and the lengths up to each item."""
+    sums: Any = np.zeros(len(items) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, items), np.int32, len(items)), out=sums[1:])
+    return sums

@@ -40,6 +40,11 @@ TIME: Final = re.compile(
 )
 YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 NOT_A_NUMBER: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+# What Arrow takes for a type without our looking at each value.
+PLAIN: Final[dict[Any, type]] = {
+    pa.string(): str, pa.bool_(): bool, pa.int8(): int, pa.int16(): int, pa.int32(): int, pa.int64(): int,
+    pa.float64(): float,
+}  # fmt: skip
 ODD: Final = np.frombuffer(b"xX(_", np.uint8)  # Arrow reads 0x1F as a number and nan(1) as none; we take neither.
 ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 JSON: Final = msgspec.json.Decoder(float_hook=decimal.Decimal)  # All digits are kept.
@@ -61,6 +66,11 @@ def from_texts(texts: Any, kind: Any) -> tuple[Any, Any]:
 
 def from_objects(objects: Sequence[Any], kind: Any) -> tuple[Any, Any]:
     """The same for values as JSON gives them."""
+    if set(map(type, objects)) <= {type(None), PLAIN.get(kind)}:  # Arrow takes them as they are.
+        try:
+            return pa.array(objects, kind), None
+        except (pa.ArrowInvalid, OverflowError):
+            pass
     return convert_all(objects, json_converter(kind), kind)
 
 
