@@ -113,7 +113,12 @@ class Publisher:
             self.move(fence)
         if fence is not None and fence.batch == batch:
             self.drop([one.part for one in taken if one.part is not None])
-            return
+        else:
+            self.publish_new(batch, taken, name)
+        if self.run.is_single:
+            self.steps.run(lambda connection: connection.call("UNLINK", self.run.fence_key))
+
+    def publish_new(self, batch: int, taken: Sequence[Taken], name: str) -> None:
         carried = [chunk for one in taken for chunk in one.carried]
         is_staged = any(one.part is not None for one in taken)
         if is_staged or is_too_much(carried, AT_ONCE_ENTRIES, AT_ONCE_BYTES):
@@ -183,8 +188,6 @@ class Publisher:
         return ("PERSIST", key) if self.run.fence_s is None else ("EXPIRE", key, self.run.fence_s)
 
     def fence_command(self, fence: Fence) -> Command:
-        if fence.is_done and self.run.is_single:
-            return ("UNLINK", self.run.fence_key)
         lifetime: tuple[Word, ...] = () if self.run.fence_s is None else ("EX", self.run.fence_s)
         return ("SET", self.run.fence_key, fence.encode(), *lifetime)
 
@@ -202,20 +205,25 @@ class Publisher:
 
         self.steps.run(step)
 
-    def move(self, fence: Fence | None) -> None:
+    def move(self, fence: Fence) -> None:
         """Publish what the fence has recorded, chunk after chunk."""
-        while fence is not None and not fence.is_done:
+        while not fence.is_done:
             fence = self.move_chunk(fence)
 
-    def move_chunk(self, fence: Fence) -> Fence | None:
+    def move_chunk(self, fence: Fence) -> Fence:
         """Publish the next chunk; the fence after it. Another driver may have been quicker: then the fence it left."""
         part = fence.parts[fence.part]
         key = staged_key(self.run.stream, part.name)
         read = ("LRANGE", key, fence.chunk, fence.chunk)
 
-        def step(connection: RawConnection) -> Fence | None:
+        def step(connection: RawConnection) -> Fence:
             stored, kind, found = watch(connection, self.run.fence_key, ("TYPE", self.run.stream), read)
             current = decode_fence(stored, self.run.fence_key)
+            if current is None:
+                raise HeadraceError(
+                    f"{self.run.fence_key!r} vanished while batch {fence.batch} was written: somebody deleted it, or "
+                    "the broker evicts keys. A part of the batch is written; started again, it would be written twice."
+                )
             if current != fence:
                 return current
             check_type(self.run.stream, kind)

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 from headrace.client.explain import not_a_stream
 from headrace.client.raw_connection import RawConnection, Word, open_raw
 from headrace.client.results import decode_text
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, Unreachable
+from headrace.errors import CommandError, ConnectionLost, HeadraceError
 
 Command = Sequence[Word]
 Result = TypeVar("Result")
@@ -62,8 +62,8 @@ class Steps:
                         f"another program keeps writing to {self.key!r} under the same name; stop one of the two."
                     ) from None
             except ConnectionLost as error:
-                if self.connection is not None and not isinstance(error, Unreachable):
-                    patience_s = PATIENCE_S
+                if self.connection is not None:
+                    patience_s = PATIENCE_S  # It answered, so the URL is right.
                 refuse_replica(error, self.connection)
                 self.close()
                 gives_up_at = gives_up_at or time.monotonic() + patience_s

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.client.client import Client, choose_url, range_ids
+from headrace.client.results import encode_text
 from headrace.client.times import ENTRY_ID, Place
 from headrace.errors import ConfigError, HeadraceError
 from headrace.pipeline import archives
@@ -26,7 +27,7 @@ from headrace.pipeline.archive_layout import check_version, read_archive
 from headrace.pipeline.entry_ids import MAX_ID, MAX_PART, id_of, ms_of, seq_of, text_of
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.pace import parse_rate
-from headrace.pipeline.replaying import Record, ReplayPlan, decode_record, replay_rows
+from headrace.pipeline.replaying import ID_FIELD, STREAM_FIELD, Record, ReplayPlan, decode_record, replay_rows
 from headrace.pipeline.seam import may_hold
 from headrace.pipeline.spark_errors import explain_error
 from headrace.pipeline.tables.table import Table, open_table
@@ -153,15 +154,25 @@ def load_record(client: Client, plan: ReplayPlan) -> Record:
 
 def choose_entries(spark: Any, table: Table, plan: ReplayPlan, where: str | None) -> Any:
     """The entries to replay, in the columns of the source."""
-    from pyspark.sql.functions import col, expr, lit
+    from pyspark.sql.functions import col, lit
 
     files = [one for one in table.files() if may_hold(one, plan.source, max(0, plan.first - 1), plan.last)]
     frame = read_archive(spark, table, files)
     frame = frame.where(col("stream") == lit(plan.source)).where(between(plan.first, plan.last))
     if plan.source == plan.target:
-        is_copy = (expr("fields['hr:stream']") == lit(plan.source)) & expr("fields['hr:id'] IS NOT NULL")
-        frame = frame.where(is_copy.isNull() | ~is_copy)
+        frame = frame.where(~(has_pair(ID_FIELD, None) & has_pair(STREAM_FIELD, encode_text(plan.source))))
     return frame if where is None else filtered(frame, where)
+
+
+def has_pair(name: bytes, value: bytes | None) -> Any:
+    """A condition: the entry has this field, with this value or any."""
+    from pyspark.sql.functions import col, exists, lit
+
+    def fits(pair: Any) -> Any:
+        is_named = pair["name"] == lit(bytearray(name))
+        return is_named if value is None else is_named & (pair["value"] == lit(bytearray(value)))
+
+    return exists(col("pairs"), fits)
 
 
 def filtered(frame: Any, where: str) -> Any:
