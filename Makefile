@@ -6,6 +6,8 @@ export PYTHON
 
 VENV_PYTHON := .venv/bin/python
 COMPILED_PYTHON := build/compiled/bin/python
+# Unit tests of what is never compiled; the compiled environment has no Spark.
+NEEDS_SPARK := tests/unit/pipeline tests/unit/cli/test_pipeline.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv spark preflight demo test lint bench docs test-long test-ecosystem pins clean
@@ -35,7 +37,7 @@ test: ## Lint, all tests on the plain build, core tests again on the compiled bu
 	@$(VENV_PYTHON) -m pytest
 	@if [ "$$("$(PYTHON)" tools/setup.py python)" = "$(COMPILED_PYTHON)" ]; then \
 		echo "== unit, conformance and property tests, compiled build"; \
-		$(COMPILED_PYTHON) -m pytest -p no:cacheprovider --ignore=tests/unit/pipeline $(wildcard tests/unit tests/conformance tests/property); \
+		$(COMPILED_PYTHON) -m pytest -p no:cacheprovider $(NEEDS_SPARK:%=--ignore=%) $(wildcard tests/unit tests/conformance tests/property); \
 	else \
 		echo "== the compiled build could not be made on this machine, so its tests did not run; build/logs/wheel.log says why"; \
 	fi

@@ -102,20 +102,19 @@ def installed_version(package: str) -> str | None:
 
 
 def check_packages(version_of: Callable[[str], str | None] = installed_version) -> None:
-    lacks = [lack for name, oldest, end in PACKAGES if (lack := find_lack(name, version_of(name), oldest, end))]
-    if lacks:
-        raise ConfigError(f'the pipeline needs {", and ".join(lacks)}: pip install "headrace[spark]" brings what fits.')
-
-
-def find_lack(package: str, installed: str | None, oldest: str, end: str) -> str | None:
-    """What is wrong with the installed version, None if nothing is."""
-    wanted = f"{package} {oldest} or newer" + (f" but before {end}" if end else "")
-    if installed is None:
-        return f"{wanted}, which is not installed"
-    is_too_new = bool(end) and numbers(installed) >= numbers(end)
-    if numbers(installed) < numbers(oldest) or is_too_new:
-        return f"{wanted}, not {installed}"
-    return None
+    """Raises ConfigError when packages are missing or of a version that does not do, and names them all."""
+    missing, misfits = [], []
+    for name, oldest, end in PACKAGES:
+        installed = version_of(name)
+        if installed is None:
+            missing.append(name)
+        elif numbers(installed) < numbers(oldest) or (end and numbers(installed) >= numbers(end)):
+            misfits.append(f"{name} {oldest} or newer{f' but before {end}' if end else ''}, not {installed}")
+    if missing:
+        verb = "are" if len(missing) > 1 else "is"
+        misfits.insert(0, f"{' and '.join(missing)}, which {verb} not installed")
+    if misfits:
+        raise ConfigError(f'the pipeline needs {"; ".join(misfits)}: pip install "headrace[spark]" brings what fits.')
 
 
 def numbers(version: str) -> tuple[int, ...]:

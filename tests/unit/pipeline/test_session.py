@@ -36,14 +36,15 @@ def test_packages_that_fit_pass(fitting: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("installed", "words"),
     [
-        ({"pyspark": None}, "pyspark 4.2 or newer, which is not installed"),
+        ({"pyspark": None}, "pyspark, which is not installed"),
+        ({"pyspark": None, "pyarrow": None}, "pyspark and pyarrow, which are not installed"),
         ({"pyspark": "4.1.4"}, "pyspark 4.2 or newer, not 4.1.4"),
         ({"pyarrow": "17.0.0"}, "pyarrow 18 or newer, not 17.0.0"),
         ({"pandas": "3.0.1"}, "pandas 2.2 or newer but before 3, not 3.0.1"),
         ({"pandas": "2.1.4"}, "pandas 2.2 or newer but before 3, not 2.1.4"),
         (
             {"pyspark": None, "pandas": "3.0.0"},
-            "pyspark 4.2 or newer, which is not installed, and pandas 2.2 or newer but before 3, not 3.0.0",
+            "pyspark, which is not installed; pandas 2.2 or newer but before 3, not 3.0.0",
         ),
     ],
 )
