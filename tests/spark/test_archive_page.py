@@ -32,6 +32,6 @@ def test_the_python_of_the_page_runs_from_top_to_bottom(
             exec(compile(block.replace("redis://localhost:7379", broker.url), "docs/archive.md", "exec"), names)
 
     assert len(blocks) == 3
-    assert names["data"] == b'{"id":0}' and names["rows"].num_rows == 3
+    assert names["data"] == b'{"id":0}' and names["archived"].num_rows == 3
     assert names["report"].files_after == 1
     assert figures_of(open_table(tmp_path / "by-day")).rows == 3

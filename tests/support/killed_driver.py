@@ -25,6 +25,7 @@ class KilledDriver:
         self.command = [sys.executable, "-c", program, *arguments]
         self.folder = folder
         self.starts = 0
+        self.group = 0  # Of processes: the driver that was started last, its JVM and its tasks.
 
     def start(self) -> tuple[subprocess.Popen[bytes], Path]:
         self.starts += 1
@@ -39,6 +40,7 @@ class KilledDriver:
                 env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
                 start_new_session=True,  # The JVM is in the group too.
             )
+        self.group = process.pid
         return process, log
 
     def run_and_kill(self, when: Callable[[], bool]) -> bool:

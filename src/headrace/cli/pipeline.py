@@ -28,7 +28,9 @@ def archive(
         str | None, typer.Option(metavar="PATTERN", help="Instead of names: 'orders:*', also streams to come.")
     ] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="Name of the archive; default: archive.")] = None,
-    table_format: Annotated[str, typer.Option("--format", metavar="FORMAT", help="delta or parquet.")] = "delta",
+    table_format: Annotated[
+        str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet; default: what is there.")
+    ] = None,
     start: Annotated[
         str, typer.Option(metavar="PLACE", parser=place("--start"), help="Where a new archive begins.")
     ] = "beginning",

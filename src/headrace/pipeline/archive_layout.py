@@ -51,7 +51,7 @@ FIELDS_SQL: Final = (
 VIEW_COLUMNS: Final = (*(part.split()[0] for part in STANDARD_DDL.replace("(20,0)", "").split(", ")), "day")
 
 
-def create_archive(path: Any, format: str) -> Table:
+def create_archive(path: Any, format: str | None = None) -> Table:
     """The archive in a folder, made if there is none. Raises TableError where the folder holds something else."""
     table = create_table(
         path, ARCHIVE_SCHEMA, format=format, partition_by=PARTITION_BY, properties={VERSION_PROPERTY: VERSION}

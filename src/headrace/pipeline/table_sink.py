@@ -52,9 +52,7 @@ def make_writer(options: SinkOptions, schema: Any, *, is_stream: bool, is_overwr
         raise ConfigError(f"these columns do not fit into a table: {error}. Cast them.") from error
     partition_by = tuple(name.strip() for name in options.others.get("partitionby", "").split(",") if name.strip())
     check_types(arrow, partition_by)
-    table = create_table(
-        options.target, arrow, format=options.others.get("tableformat", "delta"), partition_by=partition_by
-    )
+    table = create_table(options.target, arrow, format=options.others.get("tableformat"), partition_by=partition_by)
     if VERSION_PROPERTY in table.properties:
         raise ConfigError(f"{table.path} is an archive; give another folder for other rows.")
     plan = TablePlan(str(table.path), arrow, partition_by, is_overwriting)

@@ -57,7 +57,7 @@ class Plan:
     pattern: str | None
     name: str
     folder: Path
-    format: str
+    format: str | None
     start: Place
     checkpoint: Path
     max_entries_per_batch: int
@@ -72,7 +72,7 @@ def archive(
     pattern: str | None = None,
     url: str | None = None,
     name: str | None = None,
-    format: str = "delta",
+    format: str | None = None,
     start: Place = "beginning",
     trim: bool = False,
     continuous: bool = False,
@@ -113,7 +113,7 @@ def make_plan(
     pattern: str | None,
     url: str | None,
     name: str | None,
-    format: str,
+    format: str | None,
     start: Place,
     trim: bool,
     max_entries_per_batch: int,
@@ -168,7 +168,7 @@ def only_writer(plan: Plan) -> Iterator[Table]:
 
 def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
     """Puts the holds in place and registers the archive. Behind which ID each stream is to be read."""
-    asked = Archive(plan.name, str(plan.folder), plan.format, pattern=plan.pattern)
+    asked = Archive(plan.name, str(plan.folder), table.format, pattern=plan.pattern)
     archives.reject_other_place(client, asked)
     check_files(table)
     names = plan.streams or tuple(client.streams(plan.pattern or "*"))

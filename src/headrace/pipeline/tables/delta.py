@@ -102,7 +102,7 @@ class DeltaFolder:
             path=str(self.path / unquote(row["path"])),
             rows=row["num_records"] or 0,
             size_bytes=row["size_bytes"],
-            partition={name: None if value is None else str(value) for name, value in parts.items()},
+            partition={name: partition_text(value) for name, value in parts.items()},
             least={name[4:]: value for name, value in row.items() if name.startswith("min.") and value is not None},
             greatest={name[4:]: value for name, value in row.items() if name.startswith("max.") and value is not None},
         )
@@ -196,6 +196,13 @@ def transactions(spans: Mapping[str, Span] | None, query: str | None, batch: int
 
 def query_name(query: str) -> str:
     return f"headrace:query:{query}"
+
+
+def partition_text(value: Any) -> str | None:
+    """As it stands in the log."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
 
 
 def signed(number: int) -> int:

@@ -119,17 +119,17 @@ def create_table(
     path: str | Path,
     schema: Any,
     *,
-    format: str = "delta",
+    format: str | None = None,
     partition_by: Iterable[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Table:
-    """A new table, or the one that is there if it has the same columns. Raises TableError."""
-    if format not in FORMATS:
+    """A new table, of format delta unless told, or the one that is there if it has the same columns."""
+    if format not in (None, *FORMATS):
         raise ConfigError(f"format is {format!r}; write delta or parquet.")
     folder = table_folder(path)
     if find_format(folder) is None:
         reject_other_content(folder)
-        module(format).create(folder, schema, tuple(partition_by), dict(properties or {}))
+        module(format or "delta").create(folder, schema, tuple(partition_by), dict(properties or {}))
     table = open_table(folder, format)
     check_columns(table, schema, tuple(partition_by))
     return table
