@@ -7,14 +7,15 @@
     silver    rows with types; what is no sale is left out, and a sale that was sent twice is there once
     gold      sales and their total per day, computed from silver
 
-Bronze and silver are streaming queries: a run adds what is new in the stream, and a run that is cut short and repeated
-adds nothing twice. Any tool that knows Delta reads the tables; here it is the package deltalake.
+Bronze and silver are streaming queries over the same stream: a run adds what is new, and a run that is cut short and
+repeated adds nothing twice. Bronze is what remains of entries that are trimmed from the stream later. Gold is small and written anew each time. Any tool that knows Delta reads the tables; here it is the
+package deltalake.
 """
 
 from typing import Any
 
 import sample
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from pyspark.sql import functions
 
 PARTS: list[sample.Part] = [
@@ -59,7 +60,7 @@ def main(spark: Any, url: str, folder: str) -> None:
     silver = spark.createDataFrame(DeltaTable(f"{folder}/silver").to_pyarrow_table())
     per_day = silver.groupBy(functions.to_date("sold_at").alias("day"))
     gold = per_day.agg(functions.count("*").alias("sales"), functions.sum("amount").alias("total"))
-    write_deltalake(f"{folder}/gold", gold.toArrow(), mode="overwrite")
+    gold.write.format("headrace").option("table", f"{folder}/gold").mode("overwrite").save()
     gold.orderBy("day").show()
 
 
