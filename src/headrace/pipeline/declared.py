@@ -27,6 +27,10 @@ from headrace.pipeline.typed_values import check_type, from_texts
 KINDS: Final = ("fields", "json", "cloudevents")
 MODES: Final = ("PERMISSIVE", "FAILFAST")
 CORRUPT_COLUMN: Final = "_corrupt_record"
+NOTHING_SUCH: Final = {
+    "json": "has no JSON object in its field 'data'",
+    "cloudevents": "has no CloudEvent with data that is a JSON object",
+}
 SHOWN_CHARACTERS: Final = 60  # Of a record in a message.
 
 
@@ -78,7 +82,7 @@ class DeclaredColumns:
         else:
             columns = read_events(page, wanted)
         if self.fails:
-            reject_misfits(page, stream, wanted, columns)
+            reject_misfits(page, stream, wanted, columns, NOTHING_SUCH.get(self.columns_from, ""))
         arrays = {field.name: array for field, array in zip(wanted, columns.arrays, strict=True)}
         if self.schema.get_field_index(self.corrupt_column) >= 0:
             arrays[self.corrupt_column] = make_corrupt(page, columns)
@@ -93,14 +97,14 @@ def read_fields(page: Page, wanted: Sequence[Any]) -> Columns:
 # Misfits
 
 
-def reject_misfits(page: Page, stream: str, wanted: Sequence[Any], columns: Columns) -> None:
+def reject_misfits(page: Page, stream: str, wanted: Sequence[Any], columns: Columns, nothing_such: str) -> None:
     """Raise a BadRecord for the first one."""
     misfits: list[tuple[Any, Any]] = [(None, columns.bad), *zip(wanted, columns.misfits, strict=True)]
     found = [(int(np.flatnonzero(mask)[0]), field) for field, mask in misfits if mask is not None]
     if not found:
         return
     place, field = min(found, key=lambda one: one[0])
-    what = "has no such record" if field is None else f"does not fit column {field.name!r} of type {field.type}"
+    what = nothing_such if field is None else f"does not fit column {field.name!r} of type {spark_name(field.type)}"
     value = None
     if field is not None and columns.from_data is None:
         value = page.last_values(encode_name(field.name))[place].as_py()
@@ -109,6 +113,13 @@ def reject_misfits(page: Page, stream: str, wanted: Sequence[Any], columns: Colu
         f"entry {page.ids[place].as_py().decode()} of stream {stream!r} {what}: {shorten(text or '')}; set the option "
         "mode to PERMISSIVE to read null instead."
     )
+
+
+def spark_name(kind: Any) -> str:
+    """What Spark calls a type of Arrow: int, and not int32."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return str(from_arrow_type(kind).simpleString())
 
 
 def shorten(text: str) -> str:

@@ -101,7 +101,7 @@ def test_failing_fast_names_the_entry_the_column_and_the_value():
         rows_of(page, [("amount", pa.int32())], mode="failfast")
 
     assert str(caught.value).startswith(
-        f"entry 2-0 of stream 'orders' does not fit column 'amount' of type int32: '{'x' * 60}…'; set the option mode"
+        f"entry 2-0 of stream 'orders' does not fit column 'amount' of type int: '{'x' * 60}…'; set the option mode"
     )
 
 
@@ -155,7 +155,10 @@ def test_an_entry_without_data_has_null_columns_and_is_no_bad_record():
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "has no such record: '{'"), ('{"amount":[]}', "does not fit column 'amount' of type int32: '{\"amount\"")],
+    [
+        ("{", "has no JSON object in its field 'data': '{'"),
+        ('{"amount":[]}', "does not fit column 'amount' of type int: '{\"amount\""),
+    ],
 )
 def test_failing_fast_shows_the_json_that_does_not_fit(text, words):
     with pytest.raises(BadRecord) as caught:
