@@ -97,7 +97,7 @@ def archive(
                     checkpoint=checkpoint,
                     fail_on_data_loss=not allow_loss,
                     spark=spark,
-                    on_progress=lambda so_far: update(so_far.entries, estimate_left(broker, so_far.through)),
+                    on_progress=update and (lambda now: update(now.entries, estimate_left(broker, now.through))),
                     stop_event=stop,
                 )
     from headrace.cli.reports import show_archive
@@ -182,7 +182,7 @@ def replay(
             name=name,
             dry_run=dry_run,
             spark=spark,
-            on_progress=lambda so_far: update(so_far.added, so_far.skipped),
+            on_progress=update and (lambda now: update(now.added, now.matched - now.added)),
         )
     show_replay(stream, to or stream, report)
 

@@ -6,26 +6,31 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import NotFound
+from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.client.client import Client
+
+MOST_STREAMS = 100  # Asked about after each batch; of more than that nobody says what is left.
 
 Update = Callable[[int, int | None], None]
 
 
 @contextmanager
-def shown_progress(what: str) -> Iterator[Update]:
-    """update(done, left) shows entries, their rate, and how many are left, about; left=None: nobody knows."""
+def shown_progress(what: str) -> Iterator[Update | None]:
+    """update(done, left) shows entries, their rate, and how many are left, about; left=None: nobody knows.
+
+    None without a terminal: then there is nobody to look at it.
+    """
     if not sys.stderr.isatty():
-        yield lambda _done, _left: None
+        yield None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, figures="starting Spark")
+        task = bar.add_task(what, total=None, figures="Spark is at work")
         began = time.monotonic()
 
         def update(done: int, left: int | None) -> None:
@@ -41,17 +46,19 @@ def figures(done: int, left: int | None, seconds: float) -> str:
     return f"{done:,} entries  {rate}{behind}"
 
 
-def estimate_left(client: "Client", through: Mapping[str, str]) -> int:
+def estimate_left(client: "Client", through: Mapping[str, str]) -> int | None:
     """About how many entries lie behind these IDs. Servers cannot count them; they are taken to be spread evenly."""
     from headrace.pipeline.entry_ids import id_of
     from headrace.pipeline.ranges import Extent, estimate_entries
 
+    if len(through) > MOST_STREAMS:
+        return None
     left = 0
     for stream, entry_id in through.items():
         try:
             info: Any = client.stream(stream).info()
-        except NotFound:
-            continue
+        except HeadraceError:
+            return None  # A bar is no reason to end a job.
         if info.first_entry is not None:
             last = id_of(info.last_id)
             extent = Extent(id_of(info.first_entry.id), last, info.length)
