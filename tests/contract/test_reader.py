@@ -1,6 +1,8 @@
 """A slice of a stream is read whole, each entry once, whatever happens to the stream and the connection meanwhile."""
 
+import random
 import select
+import threading
 from itertools import pairwise
 
 import pytest
@@ -238,6 +240,43 @@ def test_something_else_under_the_name_is_told(url, raw, name):
 
         with pytest.raises(WrongType, match=f"'{name}' is not a stream but something else by now"):
             watched.finish()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(20))
+def test_no_entry_is_lost_silently_while_somebody_trims_and_deletes(url, raw, name, seed):
+    chance = random.Random(seed)
+    count = chance.randint(50, 600)
+    fill(raw, name, count)
+    is_over = threading.Event()
+
+    def trim():
+        with open_raw(url, name) as other:
+            first = 1
+            while not is_over.is_set():
+                first = min(count, first + chance.randint(0, 20))
+                if chance.random() < 0.2:
+                    other.call("XDEL", name, f"{chance.randint(1, count)}-0")
+                else:
+                    other.call("XTRIM", name, "MINID", "=", f"{first}-0")
+
+    trimmer = threading.Thread(target=trim)
+    seen = []
+    is_told = False
+    pages = read_slice(url, Slice(name, "0-0", f"{count}-0", first="1-0"), chance.choice([2, 5, 17, 60]))
+    try:
+        for page in pages:
+            seen += numbers_of([page])
+            if not trimmer.ident:
+                trimmer.start()
+    except DataLoss:
+        is_told = True
+    finally:
+        is_over.set()
+        trimmer.join()
+
+    assert seen == list(range(1, len(seen) + 1))
+    assert is_told or len(seen) == count
 
 
 # Lost connections

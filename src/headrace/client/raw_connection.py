@@ -33,7 +33,7 @@ FIRST_BUFFER_BYTES: Final = 256 * 1024
 READ_BYTES: Final = 64 * 1024  # At least this much room before each read.
 WRITE_BYTES: Final = 256 * 1024
 SMALL_SHARE: Final = 4  # A reply is handed over with the buffer if it fills at least a quarter of it.
-MAX_REPLY_BYTES: Final = 1 << 30  # One raw reply. A server takes values of 512 MB, so any entry of two such fits not.
+MAX_REPLY_BYTES: Final = 1 << 30  # One raw reply. Two entries of the largest value a server takes, 512 MB, do not fit.
 ERROR_SIGN: Final = ord("-")
 MARK_HEAD: Final = b"$32\r\n"
 
