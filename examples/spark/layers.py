@@ -8,8 +8,8 @@
     gold      sales and their total per day, computed from silver
 
 Bronze and silver are streaming queries over the same stream: a run adds what is new, and a run that is cut short and
-repeated adds nothing twice. Bronze is what remains of entries that are trimmed from the stream later. Gold is small and written anew each time. Any tool that knows Delta reads the tables; here it is the
-package deltalake.
+repeated adds nothing twice. Bronze is what remains of entries that are trimmed from the stream later. Gold is small and
+written anew each time. Any tool that knows Delta reads the tables; here it is the package deltalake.
 """
 
 from typing import Any

@@ -24,6 +24,7 @@ from headrace.pipeline.session import variables
 from headrace.testing import running_broker
 
 HERE = Path(__file__).parent
+REMEMBER_TABLES = ("--conf", "spark.sql.catalogImplementation=hive")  # Else the next run knows nothing of its tables.
 PAGES = ("/", "/tea", "/", "/milk", "/tea", "/")
 
 
@@ -36,7 +37,7 @@ def main(url: str, folder: str) -> dict[str, int]:
     shutil.copy(HERE / "definitions.py", whole)
     script = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
     environment = os.environ | variables(os.environ, is_local=True) | {"HEADRACE_URL": url}
-    subprocess.run([script, "run"], cwd=whole, env=environment, check=True)
+    subprocess.run([script, "run", *REMEMBER_TABLES], cwd=whole, env=environment, check=True)
     table = pyarrow.parquet.read_table(whole / "spark-warehouse" / "visits_per_page")
     return dict(sorted(zip(*table.to_pydict().values(), strict=True)))
 
