@@ -21,11 +21,12 @@ from headrace.client import layout
 from headrace.errors import BadRecord, ConfigError
 from headrace.pipeline.pages import Page
 from headrace.pipeline.payloads import Columns, encode_name, join_masks, read_events, read_json
-from headrace.pipeline.rows import is_standard
+from headrace.pipeline.rows import STANDARD_SCHEMA, is_standard
 from headrace.pipeline.typed_values import check_type, from_texts
 
 KINDS: Final = ("fields", "json", "cloudevents")
 MODES: Final = ("PERMISSIVE", "FAILFAST")
+ALWAYS_THERE: Final = ("stream", "id", "id_ms", "id_seq", "fields", "pairs")  # Standard columns that are never null.
 CORRUPT_COLUMN: Final = "_corrupt_record"
 NOTHING_SUCH: Final = {
     "json": "has no JSON object in its field 'data'",
@@ -45,22 +46,39 @@ def make_decoder(
     if chosen not in MODES:
         raise ConfigError(f"mode is {mode!r}; write PERMISSIVE or FAILFAST.")
     declared = [field for field in schema if not is_standard(field)]
+    corrupt = corrupt_column or CORRUPT_COLUMN
+    for field in schema:
+        check_field(field, corrupt)
     if not declared:
         return None
-    corrupt = corrupt_column or CORRUPT_COLUMN
-    for field in declared:
-        check_field(field, corrupt)
     return DeclaredColumns(pa.schema(declared), kind, chosen == "FAILFAST", corrupt)
 
 
 def check_field(field: Any, corrupt_column: str) -> None:
-    if not field.nullable:
+    if is_standard(field):
+        is_always_there = field.name in ALWAYS_THERE
+    else:
+        is_always_there = False
+        check_type(field.type, field.name)
+        if field.name in STANDARD_SCHEMA.names and with_nulls(field.type) == STANDARD_SCHEMA.field(field.name).type:
+            raise ConfigError(f"column {field.name!r} is declared with parts that are not null. Declare them nullable.")
+    if not field.nullable and not is_always_there:
         raise ConfigError(
             f"column {field.name!r} is declared as not null, but an entry may lack it. Declare it nullable."
         )
     if field.name == corrupt_column and not pa.types.is_string(field.type):
         raise ConfigError(f"column {field.name!r} takes the text of bad records. Declare it as string.")
-    check_type(field.type, field.name)
+
+
+def with_nulls(kind: Any) -> Any:
+    """The same type, with null allowed everywhere in it."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, with_nulls(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, with_nulls(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(with_nulls(kind.key_type), with_nulls(kind.item_type))
+    return kind
 
 
 @dataclass(frozen=True, slots=True)

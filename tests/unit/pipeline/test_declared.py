@@ -10,7 +10,7 @@ import pytest
 
 from headrace import BadRecord, ConfigError
 from headrace.pipeline.declared import make_decoder
-from headrace.pipeline.rows import make_batch
+from headrace.pipeline.rows import STANDARD_SCHEMA, make_batch
 from support.pages import page_of
 
 TIME = pa.timestamp("us", "UTC")
@@ -247,6 +247,27 @@ def test_a_wrong_option_is_told_in_one_sentence(options, words):
 def test_a_column_that_must_not_be_null_is_refused():
     with pytest.raises(ConfigError, match="column 'amount' is declared as not null"):
         make_decoder(pa.schema([pa.field("amount", pa.int32(), nullable=False)]))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("fields", pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False))),
+        pa.field(
+            "pairs", pa.list_(pa.field("element", STANDARD_SCHEMA.field("pairs").type.value_type, nullable=False))
+        ),
+    ],
+)
+def test_a_standard_column_that_must_not_be_null_where_it_may_be_is_refused(field):
+    with pytest.raises(ConfigError, match=f"column '{field.name}' is declared .*not null"):
+        make_decoder(pa.schema([field]))
+
+
+def test_a_standard_column_that_is_always_there_may_be_declared_as_not_null():
+    schema = pa.schema([pa.field("id", pa.string(), nullable=False)])
+
+    assert make_batch(page_of({"a": "1"}), "orders", schema, make_decoder(schema)).to_pylist() == [{"id": "1-0"}]
 
 
 def test_a_decoder_travels_to_other_processes():
