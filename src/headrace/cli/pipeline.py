@@ -3,6 +3,7 @@
 Each command is a job of `headrace.pipeline` with its words around it. Nothing of Spark is loaded before a command runs.
 """
 
+import signal
 import sys
 from typing import Annotated
 
@@ -81,7 +82,7 @@ def archive(
         ):
             from headrace.pipeline.jobs.archive import archive as run
 
-            with stopped_by_signal(stop):
+            with stopped_by_signal(stop) as signals:
                 report = run(
                     streams or (),
                     to,
@@ -103,7 +104,7 @@ def archive(
     from headrace.cli.reports import show_archive
 
     show_archive(report)
-    if stop.is_set():
+    if signal.SIGINT in signals:
         raise KeyboardInterrupt
 
 

@@ -118,18 +118,20 @@ def show_trace(*, verbose: bool) -> None:
 
 
 @contextmanager
-def stopped_by_signal(stop: "Event") -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM asks the job to end; a second one ends the process at once."""
+def stopped_by_signal(stop: "Event") -> Iterator[list[int]]:
+    """The first Ctrl-C or SIGTERM asks the job to end; a second one ends the process at once. What came is listed."""
+    received: list[int] = []
 
     def ask(number: int, _frame: object) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_DFL)
+        received.append(number)
         stop.set()
         say("ending after the batch under way; once more ends it at once." if number == signal.SIGINT else "ending.")
 
     before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield received
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
