@@ -71,7 +71,7 @@ class HeadraceDataSource(DataSource):
         sink = import_module(SINKS[options.kind])
         if options.kind == "table":
             return sink.make_writer(options, schema, is_stream=is_stream, is_overwriting=is_overwriting)
-        if is_overwriting:
+        if is_overwriting and not (is_stream and options.kind == "stream"):  # Complete mode adds all again.
             raise ConfigError(f"the {options.kind} sink only adds: write with the mode append.")
         return sink.make_writer(options, schema, is_stream=is_stream)
 
