@@ -29,7 +29,7 @@ from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.pace import parse_rate
 from headrace.pipeline.replaying import ID_FIELD, STREAM_FIELD, Record, ReplayPlan, decode_record, replay_rows
 from headrace.pipeline.seam import may_hold
-from headrace.pipeline.spark_errors import explain_error
+from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import Table, open_table
 from headrace.pipeline.transactions import check_type
 from headrace.pipeline.views import sentence_of, unlogged
@@ -225,10 +225,10 @@ def collect(frame: Any) -> list[Any]:
         rows: list[Any] = frame.collect()
         return rows
     except Exception as error:  # Spark's failures have no common ancestor; this is where ours get their words back.
-        sentence = explain_error(error)
-        if sentence is None:
+        found = find_error(error)
+        if found is None:
             raise
-        raise HeadraceError(sentence) from error
+        raise found from error
 
 
 def dry_report(frame: Any, plan: ReplayPlan, before: Record, began: float) -> ReplayReport:
