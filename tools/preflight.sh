@@ -47,6 +47,9 @@ if [ ! -w . ]; then
     lack "this folder cannot be written to; the environments are made inside it."
 fi
 
+if ! command -v bash >/dev/null 2>&1; then
+    echo "note: there is no bash, which Spark is started by, so the pipeline and its tests cannot run (Debian: apt install bash)." >&2
+fi
 if [ -z "$HEADRACE_PURE" ]; then
     if ! command -v "${CC:-cc}" >/dev/null 2>&1; then
         echo "note: there is no C compiler, so the broker runs as plain Python: the same, but slower (Debian: apt install gcc python3-dev)." >&2

@@ -40,7 +40,7 @@ def java_home(environment: Mapping[str, str]) -> Path:
     script = SCRIPT.format(java=shlex.quote(str(find_java(environment))))
     try:
         return write_home(script, cache_folder(environment))
-    except OSError:  # No home, a full disk, a read-only account: this process gets a folder of its own.
+    except (OSError, RuntimeError):  # A full disk, a read-only account, no home at all: a folder for this process.
         folder = Path(tempfile.mkdtemp(prefix="headrace-java-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return write_home(script, folder)

@@ -160,6 +160,19 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     assert stat.S_IMODE(home.parent.stat().st_mode) == 0o700
 
 
+def test_an_account_without_a_home_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_java(tmp_path / "home", "17.0.1")
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+
+    home = java.java_home({"JAVA_HOME": str(tmp_path / "home"), "PATH": ""})
+
+    assert os.access(home / "bin" / "java", os.X_OK)
+
+
 def test_a_cache_folder_must_have_a_full_path(tmp_path: Path) -> None:
     assert java.cache_folder({"XDG_CACHE_HOME": "relative"}) == Path.home() / ".cache" / "headrace" / "java"
     assert java.cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "headrace" / "java"
