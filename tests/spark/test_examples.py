@@ -240,10 +240,9 @@ def test_spark_pipelines_runs_the_pipeline_and_adds_only_what_is_new_when_run_ag
 # By themselves, and in the docs
 
 
-def run_alone(name: str) -> str:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, timeout=SCRIPT_TIMEOUT_S, check=False
-    )
+def run_alone(name: str, *options: str) -> str:
+    command = [sys.executable, EXAMPLES / f"{name}.py", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SCRIPT_TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -255,6 +254,15 @@ def test_an_example_runs_by_itself_with_a_broker_of_its_own() -> None:
         "09:00  2 readings, 20.5 °C", "dropped: 0",
         "09:05  1 readings, 23.0 °C", "09:10  1 readings, 25.0 °C", "dropped: 1",
     ]  # fmt: skip
+
+
+@pytest.mark.long
+def test_an_example_reads_the_server_it_is_given_as_it_is() -> None:
+    with running_broker() as broker:
+        sample.add(broker.url, load("late_events").PARTS[0])
+        said = run_alone("late_events", "--url", broker.url)
+
+    assert said.splitlines() == ["09:00  2 readings, 20.5 °C", "dropped: 0"]
 
 
 @pytest.mark.long
