@@ -15,9 +15,8 @@ from headrace.testing import running_broker
 
 
 @pytest.fixture
-def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A broker of its own with some orders, and a folder for what the pages write."""
-    monkeypatch.chdir(tmp_path)
+def broker() -> Iterator[Client]:
+    """A broker of its own with some orders."""
     with running_broker() as running, Client(running.url) as client:
         for number in range(6):
             kind = "refund" if number % 2 else "sale"
@@ -25,15 +24,16 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
         yield client
 
 
-def run_page(root: Path, page: str, client: Client) -> None:
+def run_page(root: Path, page: str, client: Client, folder: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", (root / "docs" / page).read_text("utf-8"), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}
     for block in blocks:
-        exec(block.replace("redis://localhost:7379", client.url), names)
+        here = block.replace("redis://localhost:7379", client.url)
+        exec(here.replace("./checkpoints", str(folder / "checkpoints")), names)  # Spark's "." is where it was started.
 
 
-def test_the_page_on_the_stream_sink_runs(spark: Any, root: Path, broker: Client) -> None:
-    run_page(root, "pipeline-sink.md", broker)
+def test_the_page_on_the_stream_sink_runs(spark: Any, root: Path, broker: Client, tmp_path: Path) -> None:
+    run_page(root, "pipeline-sink.md", broker, tmp_path)
 
     assert [entry.fields["n"] for entry in broker.stream("refunds").range()] == ["1", "3", "5"]
     counts = {entry.key: entry.payload["count"] for entry in broker.stream("counts").range()}
@@ -47,7 +47,7 @@ def test_the_page_on_replay_runs(
 ) -> None:
     archive("orders", tmp_path / "lake", url=broker.url, spark=spark)
 
-    run_page(root, "replay.md", broker)
+    run_page(root, "replay.md", broker, tmp_path)
 
     assert capsys.readouterr().out == "3 3 0\n"
     assert [entry.fields["n"] for entry in broker.stream("orders-again").range()] == ["1", "3", "5"]
