@@ -10,7 +10,7 @@ import pytest
 
 from headrace import Client
 from headrace.pipeline.jobs.archive import archive
-from headrace.pipeline.tables.table import figures_of, open_table
+from headrace.pipeline.tables.table import open_table
 from headrace.testing import running_broker
 
 BLOCK = re.compile(
@@ -34,4 +34,4 @@ def test_the_python_of_the_page_runs_from_top_to_bottom(
     assert len(blocks) == 3
     assert names["data"] == b'{"id":0}' and names["archived"].num_rows == 3
     assert names["report"].files_after == 1
-    assert figures_of(open_table(tmp_path / "by-day")).rows == 3
+    assert open_table(tmp_path / "by-day").figures().rows == 3

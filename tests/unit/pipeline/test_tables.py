@@ -20,7 +20,6 @@ from headrace.pipeline.tables.table import (
     Table,
     check_files,
     create_table,
-    figures_of,
     open_table,
     partition_folder,
 )
@@ -67,7 +66,7 @@ def test_a_committed_file_is_there_for_whoever_opens_the_table(table: Table) -> 
     assert table.commit([write(table, 1, 2), write(table, 3, stream="parcels")])
 
     assert numbers_in(table) == [1, 2, 3]
-    assert figures_of(table).rows == 3 and figures_of(table).files == 2
+    assert table.figures().rows == 3 and table.figures().files == 2
     [stored] = [one for one in open_table(table.path).files() if one.partition["stream"] == "parcels"]
     assert (int(stored.least["number"]), int(stored.greatest["number"])) == (3, 3)
 

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
@@ -27,12 +27,14 @@ from headrace.pipeline.archive_files import ArchiveTarget
 from headrace.pipeline.archive_layout import create_archive
 from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
+from headrace.pipeline.jobs.compact import join_small_files
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim_archived
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.spark_errors import find_error
-from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, figures_of, table_folder
+from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, table_folder
 
 POLL_S: Final = 0.2
+COMPACT_EVERY: Final = 500  # Batches: opening a table takes longer with each file, and a long run makes many.
 STOP_WAIT_S: Final = 60.0  # For a batch under way when the run is to end; then it is broken off, which harms nothing.
 
 
@@ -254,9 +256,10 @@ class Run:
         self.table = table
         self.on_progress = on_progress
         self.began = time.monotonic()
-        self.rows_before = figures_of(table).rows
+        self.rows_before = table.figures().rows
         self.batches = 0
         self.seen = -1
+        self.compacted = 0  # After so many batches.
         self.trims: dict[str, TrimmedStream] = {}
 
     def watch(self, query: Any, stop_event: Event | None, ends_at: float | None) -> None:
@@ -289,6 +292,14 @@ class Run:
         self.trim()
         if self.on_progress is not None:
             self.on_progress(self.report())
+        if self.batches - self.compacted >= COMPACT_EVERY:
+            self.compacted = self.batches
+            self.compact()
+
+    def compact(self) -> None:
+        """While the query goes on: nobody waits for it."""
+        with suppress(Refused):  # Somebody else compacts.
+            join_small_files(self.table)
 
     def trim(self) -> None:
         if not self.plan.trims:
@@ -304,7 +315,7 @@ class Run:
             self.trim()
         known = archives.get_archive(self.client, self.plan.name)
         return ArchiveReport(
-            entries=figures_of(self.table).rows - self.rows_before,
+            entries=self.table.figures().rows - self.rows_before,
             through={stream: text_of(there) for stream, there in sorted(self.table.through(known.streams).items())},
             batches=self.batches,
             seconds=time.monotonic() - self.began,
@@ -315,6 +326,7 @@ class Run:
 
 def wait_for_batch(query: Any) -> None:
     """Let a batch under way come to its end."""
-    deadline = time.monotonic() + STOP_WAIT_S
+    deadline = time.monotonic() + COMPACT_EVERY: Final = 500  # Batches: opening a table takes longer with each file, and a long run makes many.
+STOP_WAIT_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         query.awaitTermination(POLL_S)

@@ -57,14 +57,19 @@ def compact(
     table = open_table(find_path(path, name, url))
     check_files(table)
     before = len(table.files())
-    after = before
+    fewer = join_small_files(table, target_bytes, dry_run=dry_run)
+    removed = table.vacuum(retention_hours, dry_run=dry_run)
+    return CompactReport(before, before - fewer, len(removed), dry_run)
+
+
+def join_small_files(table: Table, target_bytes: int = TARGET_BYTES, *, dry_run: bool = False) -> int:
+    """By how many files there are fewer then."""
+    fewer = 0
     for old in join_candidates(table, target_bytes):
         if not dry_run:
             table.replace(old, [join(table, old)])
-        after -= len(old) - 1
-    table.refresh()
-    removed = table.vacuum(retention_hours, dry_run=dry_run)
-    return CompactReport(before, after, len(removed), dry_run)
+        fewer += len(old) - 1
+    return fewer
 
 
 def find_path(path: str | Path | None, name: str | None, url: str | None) -> str | Path:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
@@ -24,13 +25,13 @@ from deltalake.transaction import AddAction, RemoveAction
 from headrace.errors import Refused, TableError
 from headrace.pipeline.entry_ids import MAX_PART
 from headrace.pipeline.tables.files import sync_file, sync_folder
-from headrace.pipeline.tables.table import NewFile, Span, StoredFile, is_new
+from headrace.pipeline.tables.table import Figures, NewFile, Span, StoredFile, is_new
 
 LOG: Final = "_delta_log"
 MAX_ATTEMPTS: Final = 50  # Each one that fails means that another writer committed.
 SETTINGS: Final = {
     "delta.checkpointInterval": "50",  # Opening reads at most so many small files of the log.
-    "delta.logRetentionDuration": "interval 7 days",  # Older parts of the log are removed at checkpoints.
+    "delta.logRetentionDuration": "interval 1 days",  # Older parts of the log are removed at checkpoints.
 }
 
 
@@ -71,7 +72,11 @@ class DeltaFolder:
             raise TableError(f"the table at {self.path} cannot be read: {first_line(error)}") from error
 
     def refresh(self) -> None:
-        self._table = self._open()
+        """Reads only what was committed since."""
+        try:
+            self._table.update_incremental()
+        except (DeltaError, OSError, ValueError) as error:
+            raise TableError(f"the table at {self.path} cannot be read: {first_line(error)}") from error
         self._files = None
 
     # Reading
@@ -95,6 +100,11 @@ class DeltaFolder:
             actions = pa.table(self._table.get_add_actions(flatten=True))
             self._files = [self._stored(row) for row in actions.to_pylist()]
         return self._files
+
+    def figures(self) -> Figures:
+        actions = pa.table(self._table.get_add_actions())
+        rows, size_bytes = pc.sum(actions["num_records"]).as_py(), pc.sum(actions["size_bytes"]).as_py()
+        return Figures(rows or 0, size_bytes or 0, actions.num_rows)
 
     def _stored(self, row: dict[str, Any]) -> StoredFile:
         parts = {name: row.get(f"partition.{name}") for name in self.partition_by}

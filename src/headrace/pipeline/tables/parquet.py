@@ -29,7 +29,7 @@ from headrace.errors import Refused, TableError
 from headrace.pipeline.entry_ids import id_of, text_of
 from headrace.pipeline.tables.files import sync_folder
 from headrace.pipeline.tables.log_state import LogState
-from headrace.pipeline.tables.table import OWN_FOLDER, NewFile, Span, StoredFile, is_new
+from headrace.pipeline.tables.table import OWN_FOLDER, Figures, NewFile, Span, StoredFile, is_new
 
 VERSION: Final = 1
 WHOLE_EVERY: Final = 50  # Commits: opening reads at most so many small files.
@@ -100,6 +100,10 @@ class ParquetFolder:
             )
             for one in self._state.files.values()
         ]  # fmt: skip
+
+    def figures(self) -> Figures:
+        files = self._state.files.values()
+        return Figures(sum(one["rows"] for one in files), sum(one["size_bytes"] for one in files), len(files))
 
     # Writing
 

@@ -82,6 +82,7 @@ class Table(Protocol):
 
     def has_batch(self, query: str, batch: int) -> bool: ...
     def files(self) -> list[StoredFile]: ...
+    def figures(self) -> Figures: ...
     def staging(self, path: str) -> Path:
         """Where a task writes the file that will be at `path` inside the table once it is committed."""
 
@@ -223,11 +224,6 @@ def check_files(table: Table) -> None:
                 f"the table at {table.path} is damaged: {stored.path} has {size_bytes} bytes instead of "
                 f"{stored.size_bytes}."
             )
-
-
-def figures_of(table: Table) -> Figures:
-    files = table.files()
-    return Figures(sum(one.rows for one in files), sum(one.size_bytes for one in files), len(files))
 
 
 def is_new(through: Mapping[str, int], spans: Mapping[str, Span], where: Path) -> bool:
