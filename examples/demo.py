@@ -186,7 +186,7 @@ class Archivist:
     def finish(self) -> "dict[str, Any] | str | None":
         """What the table holds; a sentence when archiving failed; None when there is no Spark, which is told."""
         (self.folder / "go").touch()
-        if self.is_installing():
+        if self.process.poll() is None and self.last_line(self.said):
             console.print(f"         [dim]{self.last_line(self.said)} …[/]")
         wait_until(lambda: not self.is_installing(), "Spark to be installed", INSTALL_TIMEOUT_S)
         wait_until(lambda: self.process.poll() is not None, "Spark to archive", ARCHIVE_TIMEOUT_S)
