@@ -326,7 +326,6 @@ class Run:
 
 def wait_for_batch(query: Any) -> None:
     """Let a batch under way come to its end."""
-    deadline = time.monotonic() + COMPACT_EVERY: Final = 500  # Batches: opening a table takes longer with each file, and a long run makes many.
-STOP_WAIT_S
+    deadline = time.monotonic() + STOP_WAIT_S
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
         query.awaitTermination(POLL_S)
