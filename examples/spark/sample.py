@@ -18,6 +18,10 @@ from headrace.testing import running_broker
 Main = Callable[[Any, str, str], Any]  # Called with the session, the URL and a folder for checkpoints and tables.
 Part = Mapping[str, Sequence[tuple[str, Mapping[str, str]]]]  # Stream -> (time of day, fields) of each entry.
 
+SHORT_RUN = {  # For little data: few tasks, and a Java that does not take its time to become fast.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 DAY_MS = 1767225600000  # 2026-01-01, the day of all sample entries.
 
 
@@ -29,7 +33,7 @@ def run(main: Main, parts: Sequence[Part]) -> None:
     with ExitStack() as stack:
         folder = given.folder or stack.enter_context(TemporaryDirectory())
         url = given.url or stack.enter_context(running_broker()).url
-        spark = session("example", config={"spark.sql.shuffle.partitions": "2"})
+        spark = session("example", config=SHORT_RUN)
         stack.callback(spark.stop)
         for part in [{}] if given.url else parts:
             add(url, part)
