@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
+from headrace.client import requests
 from headrace.client.client import Client
-from headrace.errors import ConfigError, NotFound, Refused
+from headrace.errors import CommandError, ConfigError, NotFound, Refused
 from headrace.pipeline.entry_ids import id_of, text_of
 
 REGISTRY: Final = "hr:archives"
@@ -43,12 +44,12 @@ def file_name(name: str) -> str:
 
 
 def find_archive(client: Client, name: str) -> Archive | None:
-    reply = client.command("HGET", REGISTRY, name)
+    reply = ask(client, "HGET", REGISTRY, name)
     return None if reply is None else read_archive_entry(name, reply)
 
 
 def list_archives(client: Client) -> list[Archive]:
-    reply: Any = client.command("HGETALL", REGISTRY)
+    reply = ask(client, "HGETALL", REGISTRY)
     pairs = reply.items() if isinstance(reply, Mapping) else zip(reply[::2], reply[1::2], strict=True)
     return sorted((read_archive_entry(name.decode(), text) for name, text in pairs), key=lambda one: one.name)
 
@@ -96,7 +97,7 @@ def register(client: Client, archive: Archive) -> Archive:
             "path": archive.path, "format": archive.format, "streams": archive.streams, "pattern": archive.pattern,
             "starts": {stream: text_of(start) for stream, start in archive.starts.items()},
         }  # fmt: skip
-        client.command("HSET", REGISTRY, archive.name, json.dumps(facts))
+        ask(client, "HSET", REGISTRY, archive.name, json.dumps(facts))
     return archive
 
 
@@ -108,8 +109,12 @@ def forget(client: Client, name: str) -> Archive:
             client.stream(stream).group(group_of(name)).destroy()
         except NotFound:
             continue
-    client.command("HDEL", REGISTRY, name)
+    ask(client, "HDEL", REGISTRY, name)
     return archive
+
+
+def ask(client: Client, command: str, key: str, *words: str) -> Any:
+    return client.run(requests.raw(command, key, *words, key=key).run())
 
 
 # The hold
@@ -126,9 +131,9 @@ def find_hold(client: Client, name: str, stream: str) -> int | None:
 def make_hold(client: Client, name: str, stream: str, place: str) -> int:
     """Make sure there is a hold, at an ID or `$`, without moving one that is there. Where it stands."""
     try:
-        client.command("XGROUP", "CREATE", stream, group_of(name), place)
-    except Exception as error:
-        if getattr(error, "prefix", "") != "BUSYGROUP":
+        client.run(requests.create_group(stream, group_of(name), place, makes_stream=False).run())
+    except CommandError as error:
+        if error.prefix != "BUSYGROUP":
             raise
     found = find_hold(client, name, stream)
     if found is None:
@@ -139,9 +144,9 @@ def make_hold(client: Client, name: str, stream: str, place: str) -> int:
 def move_hold(client: Client, name: str, stream: str, through: int) -> None:
     """To the last entry that the table has. A hold that somebody removed is made again, as is nothing else."""
     try:
-        client.command("XGROUP", "SETID", stream, group_of(name), text_of(through))
+        client.run(requests.seek_group(stream, group_of(name), text_of(through)).run())
     except NotFound:
-        if client.command("EXISTS", stream):
+        if client.run(requests.key_type(stream).run()) == "stream":
             make_hold(client, name, stream, text_of(through))
 
 

@@ -41,8 +41,10 @@ def read_positions(checkpoint: Path, batch: int) -> dict[str, int]:
 
 
 def agree(planned: Mapping[str, int], positions: Mapping[str, int]) -> bool:
-    """Streams that joined since are not in the plan yet, and streams that are gone no longer in the table's list."""
-    return all(planned[stream] == position for stream, position in positions.items() if stream in planned)
+    """A stream that is not in the plan yet would be read from its beginning."""
+    return planned.keys() <= positions.keys() and all(
+        planned.get(stream, 0) == positions[stream] for stream in positions
+    )
 
 
 def discard(checkpoint: Path) -> None:
