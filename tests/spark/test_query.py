@@ -19,7 +19,7 @@ from headrace.pipeline.jobs.query import query, table
 from headrace.pipeline.results import read_rows
 from support.servers import wait_until
 
-QUERIES = 6
+QUERIES = 4
 PAGE = 50
 MOST = 20_000  # Entries, so that a slow machine gets no more to do than a quick one.
 

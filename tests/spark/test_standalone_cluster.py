@@ -42,9 +42,9 @@ def run(command: list[str], url: str) -> Any:
 
 
 def test_every_job_runs_on_a_standalone_cluster(
-    master: str, url: str, client: Client, stream: Any, tmp_path: Path
+    master: str, our_url: str, our_client: Client, name: str, tmp_path: Path
 ) -> None:
-    name, lake = stream.name, str(tmp_path / "lake")
+    url, client, stream, lake = our_url, our_client, our_client.stream(name), str(tmp_path / "lake")
     stream.add_many({"key": f"customer-{number % 7}", "data": str(number)} for number in range(ENTRIES))
     jobs = [*COMMAND, "pipeline"]
     count = [*jobs, "query", f"select count(*) n, count(distinct id) ids from `{name}`", "--master", master]
