@@ -40,7 +40,7 @@ class Planner:
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.opened: Client | None = None
-        self.told: set[tuple[str, Mark]] = set()  # Losses that were reported; each is one line.
+        self.told: dict[str, Mark] = {}  # The last loss that was reported, by stream; each is one line.
 
     @property
     def client(self) -> Client:
@@ -163,17 +163,20 @@ class Planner:
             if left == 0:
                 break
             share = max(1, left // (len(order) - place))
-            limited[name], used = self.limit_end(facts[name], marks[name].id, ends[name], share)
+            if limit > EXACT_ENTRIES and sizes[name] <= share:
+                limited[name], used = ends[name], sizes[name]
+            else:
+                wanted = share if limit <= EXACT_ENTRIES else min(share, PROBE_ENTRIES)
+                limited[name], used = self.limit_end(facts[name], marks[name].id, ends[name], share, wanted)
             left -= min(left, used)
         return limited
 
-    def limit_end(self, facts: StreamFacts, after: int, end: int, share: int) -> tuple[int, int]:
-        """The ID at which to end, and about how many entries lie up to there."""
-        wanted = share if share <= EXACT_ENTRIES else PROBE_ENTRIES
+    def limit_end(self, facts: StreamFacts, after: int, end: int, share: int, wanted: int) -> tuple[int, int]:
+        """The ID at which to end, and about how many entries lie up to there; up to `wanted` they are counted."""
         first, last, seen = self.probe(Slice(facts.name, text_of(after), text_of(end)), wanted)
         if seen <= wanted:  # There are no more.
             return end, seen
-        if share <= EXACT_ENTRIES:
+        if share == wanted:
             return last, share
         if ms_of(first) == ms_of(last) != ms_of(end):
             by_sequence = place_end_by_sequence(first, last, wanted, share)
@@ -234,8 +237,8 @@ class Planner:
             return False
         if self.options.fails_on_data_loss:
             raise DataLoss(f"{loss.sentence}. {GO_ON}")
-        if (loss.stream, mark) not in self.told:
-            self.told.add((loss.stream, mark))
+        if self.told.get(loss.stream) != mark:
+            self.told[loss.stream] = mark
             log.warning("%s; reading goes on with what is left.", loss.sentence)
         return loss.is_anew
 
