@@ -29,7 +29,9 @@ def test_the_python_of_the_page_runs_from_top_to_bottom(
         archive("orders", "./lake", url=broker.url, spark=spark)
         names: dict[str, Any] = {}
         for block in blocks:
-            exec(compile(block.replace("redis://localhost:7379", broker.url), "docs/archive.md", "exec"), names)
+            here = block.replace("redis://localhost:7379", broker.url)
+            here = here.replace('"./by-day', f'"{tmp_path}/by-day')  # Spark was started in another folder.
+            exec(compile(here, "docs/archive.md", "exec"), names)
 
     assert len(blocks) == 3
     assert names["data"] == b'{"id":0}' and names["archived"].num_rows == 3
