@@ -130,7 +130,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             taken = [message.taken for message in done]
             publisher.publish(batchId, taken, f"{done[0].query}:driver:{secrets.token_hex(8)}")
 
-    def abort(self, messages: list[Message | None], batchId: int) -> None:  # noqa: ARG002 - as Spark calls it
+    def abort(self, messages: list[Message | None], batchId: int) -> None:
         queries = [message.query for message in messages if message is not None]
         if queries:
             drop_staged(self.plan, self.run_of(queries[0]), messages)
