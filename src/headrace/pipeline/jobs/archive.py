@@ -154,18 +154,22 @@ def only_writer(plan: Plan) -> Iterator[Table]:
     except OSError as error:
         raise TableError(f"the table at {plan.folder} cannot be written: {error.strerror}.") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.truncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        take_lock(descriptor, plan.folder)
         yield table
-    except BlockingIOError:
-        who = lock.read_text().strip() or "unknown"
-        raise Refused(
-            f"another archive (process {who}) writes to the table at {plan.folder}. Wait for it, or give another "
-            "folder."
-        ) from None
     finally:
         os.close(descriptor)
+
+
+def take_lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.pread(descriptor, 20, 0).decode().strip() or "unknown"
+        raise Refused(
+            f"another archive (process {who}) writes to the table at {folder}. Wait for it, or give another folder."
+        ) from None
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
@@ -313,10 +317,11 @@ class Run:
         if is_last:
             self.table.refresh()
             self.trim()
-        known = archives.get_archive(self.client, self.plan.name)
+        known = archives.find_archive(self.client, self.plan.name)
+        streams = self.plan.streams if known is None else known.streams
         return ArchiveReport(
             entries=self.table.figures().rows - self.rows_before,
-            through={stream: text_of(there) for stream, there in sorted(self.table.through(known.streams).items())},
+            through={stream: text_of(there) for stream, there in sorted(self.table.through(streams).items())},
             batches=self.batches,
             seconds=time.monotonic() - self.began,
             trimmed={stream: done.removed for stream, done in self.trims.items()},

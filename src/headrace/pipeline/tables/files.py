@@ -26,7 +26,7 @@ class FileWriter:
         self.target = target
         self.rows = 0
         self._partial = target.with_name(target.name + PARTIAL)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         self._file = self._partial.open("wb")
         self._writer = pq.ParquetWriter(self._file, schema, **parquet_settings(schema, encodings or {}))
         self._waiting: list[Any] = []
@@ -92,6 +92,14 @@ def leaf_columns(schema: Any) -> list[str]:
 def new_file_name(first: str) -> str:
     """A name nobody else has; `first` tells a person what is in it."""
     return f"{first}-{uuid.uuid4().hex[:12]}.parquet"
+
+
+def make_folder(folder: Path) -> None:
+    """With its parents, all safe on disk: a file is lost with the name of its folder."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in missing:
+        sync_folder(one.parent)
 
 
 def sync_folder(folder: Path) -> None:

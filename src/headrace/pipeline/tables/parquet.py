@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from headrace.errors import Refused, TableError
 from headrace.pipeline.entry_ids import id_of, text_of
-from headrace.pipeline.tables.files import sync_folder
+from headrace.pipeline.tables.files import make_folder, sync_folder
 from headrace.pipeline.tables.log_state import LogState
 from headrace.pipeline.tables.table import OWN_FOLDER, Figures, NewFile, Span, StoredFile, is_new
 
@@ -202,7 +202,7 @@ def move(source: Path, target: Path) -> bool:
     """Whether there was something to move. Another process may do the same at the same time."""
     if not source.exists():
         return False
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     try:
         source.rename(target)
     except FileNotFoundError:
