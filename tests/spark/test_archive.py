@@ -423,13 +423,14 @@ def test_wrong_calls_are_told_in_one_sentence(ours: Archiving, tmp_path: Path) -
 
 def test_streams_join_a_running_archive_by_its_pattern_and_are_held_before_they_are_read(ours: Archiving) -> None:
     ids = {f"{ours.stream}:a": add_numbers(ours.client, f"{ours.stream}:a", 0, 10)}
+    add_numbers(ours.client, f"hr:{ours.stream}:own", 0, 1)  # Not what a user means.
     stop = threading.Event()
     ended: list[ArchiveReport] = []
 
     def run() -> None:
         ended.append(
             archive(
-                pattern=f"{ours.stream}:*", to=ours.folder, url=ours.url, name=ours.name, spark=ours.spark,
+                pattern=f"*{ours.stream}:*", to=ours.folder, url=ours.url, name=ours.name, spark=ours.spark,
                 continuous=True, interval="100ms", stop_event=stop, duration="60s", trim=True,
             )
         )  # fmt: skip

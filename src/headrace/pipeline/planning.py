@@ -23,6 +23,7 @@ from headrace.pipeline.reader import LossCheck, read_slice
 
 EXACT_ENTRIES: Final = 10_000  # Up to here a limit is kept exactly, by reading so many entries while planning.
 PROBE_ENTRIES: Final = 1000  # Read to see how densely entries come, where the limit is higher.
+OWN_PREFIX: Final = "hr:"
 REQUESTS_AT_ONCE: Final = 500
 GO_ON: Final = "Set the option failOnDataLoss to false to go on with what is left."
 
@@ -32,6 +33,12 @@ log = logging.getLogger(__name__)
 def count_cores() -> int:
     """Of this machine: the driver's. How many a cluster has is not told to those who plan; see minPartitions."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def list_matching(client: Client, pattern: str) -> list[str]:
+    """Streams by a pattern. Our own ones, like staged rows and dead letters, only if it begins with `hr:`."""
+    is_open = pattern.startswith(OWN_PREFIX)
+    return [name for name in client.streams(pattern) if name and (is_open or not name.startswith(OWN_PREFIX))]
 
 
 class Planner:
@@ -59,7 +66,7 @@ class Planner:
         """The streams that are to be read: those listed, or those there are now that match."""
         if self.options.pattern is None:
             return list(self.options.streams)
-        return [name for name in self.client.streams(self.options.pattern) if name]
+        return list_matching(self.client, self.options.pattern)
 
     def fetch_facts(self, names: Iterable[str]) -> dict[str, StreamFacts]:
         """By name, without those that do not exist. Raises WrongType for a key that is no stream."""

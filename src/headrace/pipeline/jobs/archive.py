@@ -30,6 +30,7 @@ from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
 from headrace.pipeline.jobs.compact import join_small_files
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim_archived
 from headrace.pipeline.options import check_broker_url
+from headrace.pipeline.planning import list_matching
 from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, table_folder
 
@@ -177,7 +178,7 @@ def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
     asked = Archive(plan.name, str(plan.folder), table.format, pattern=plan.pattern)
     archives.reject_other_place(client, asked)
     check_files(table)
-    names = plan.streams or tuple(client.streams(plan.pattern or "*"))
+    names = plan.streams or tuple(list_matching(client, plan.pattern or "*"))
     for name in names:
         check_partition({"stream": name})
     infos = {name: client.stream(name).info() for name in names}  # Raises for what is missing or no stream.
