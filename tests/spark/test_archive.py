@@ -16,6 +16,7 @@ from headrace.pipeline.archive_layout import read_archive
 from headrace.pipeline.archives import find_hold, forget, get_archive, group_of, list_archives
 from headrace.pipeline.entry_ids import id_of, text_of
 from headrace.pipeline.jobs.archive import ArchiveReport, archive
+from headrace.pipeline.jobs.query import table
 from headrace.pipeline.jobs.trim import Holder, trim
 from headrace.pipeline.tables.table import find_table, open_table
 from support.servers import wait_until
@@ -247,6 +248,34 @@ def test_nothing_that_is_not_archived_is_trimmed(ours: Archiving) -> None:
     assert done.removed == 10
     assert [entry.id for entry in ours.client.stream(ours.stream).range()] == new
     assert ours.run(trim=True).trimmed == {ours.stream: 10}
+
+
+def test_an_archive_from_mid_stream_trims_nothing_while_older_entries_are_there(ours: Archiving) -> None:
+    ids = add_numbers(ours.client, ours.stream, 0, 10)
+    stream = ours.client.stream(ours.stream)
+    ours.run(start=ids[3])
+
+    for attempt in (lambda: ours.run(trim=True), lambda: trim(url=ours.url, name=ours.name, dry_run=False)):
+        with pytest.raises(Refused, match=f"has entries up to {ids[3]} from before the archive"):
+            attempt()
+    assert [entry.id for entry in stream.range()] == ids
+
+    stream.trim(before=ids[4], force=True)
+    assert ours.run(trim=True).trimmed == {ours.stream: 6}
+    assert ours.ids == ids[4:]
+
+
+def test_a_lost_registry_is_made_again_from_the_table_and_no_row_doubles(ours: Archiving) -> None:
+    ids = add_numbers(ours.client, ours.stream, 0, 10)
+    ours.run(start=ids[3])
+    ours.client.command("DEL", "hr:archives")
+
+    ours.run()
+
+    rows = table(ours.stream, url=ours.url, archive=ours.name, spark=ours.spark).collect()
+    assert sorted(row.id for row in rows) == ids
+    with pytest.raises(Refused, match=f"has entries up to {text_of(id_of(ids[4]) - 1)} from before the archive"):
+        ours.run(trim=True)
 
 
 def test_nothing_is_trimmed_without_a_hold_a_table_or_all_of_its_files(ours: Archiving) -> None:

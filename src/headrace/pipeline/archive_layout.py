@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from headrace.errors import TableError
+from headrace.pipeline.entry_ids import id_of
 from headrace.pipeline.rows import STANDARD_DDL, STANDARD_SCHEMA
 from headrace.pipeline.tables.table import StoredFile, Table, create_table
 
@@ -68,6 +70,18 @@ def check_version(table: Table) -> None:
         raise TableError(
             f"the archive at {table.path} has layout {version}, and this headrace knows {VERSION}. Update headrace."
         )
+
+
+def find_first_id(table: Table, stream: str) -> int | None:
+    """The lowest ID of a stream in the table; None where it has no entry of it."""
+    ids = []
+    files = [one for one in table.files() if one.partition.get("stream") == stream and one.rows]
+    least_ms = min((int(one.least.get("id_ms", 0)) for one in files), default=0)
+    for one in files:
+        if int(one.least.get("id_ms", 0)) == least_ms:  # Files are sorted by ID: the first row tells.
+            with pq.ParquetFile(one.path) as file:
+                ids += [id_of(next(file.iter_batches(1, columns=["id"])).column("id")[0].as_py())]
+    return min(ids, default=None)
 
 
 def read_archive(spark: Any, table: Table, files: Iterable[StoredFile] | None = None) -> Any:

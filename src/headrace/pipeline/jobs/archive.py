@@ -24,13 +24,14 @@ from headrace.client.times import Duration, Place, parse_duration_ms
 from headrace.errors import ConfigError, DataLoss, HeadraceError, Refused, TableError
 from headrace.pipeline import archives, checkpoints
 from headrace.pipeline.archive_files import ArchiveTarget
-from headrace.pipeline.archive_layout import create_archive
+from headrace.pipeline.archive_layout import create_archive, find_first_id
 from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
 from headrace.pipeline.jobs.compact import join_small_files
-from headrace.pipeline.jobs.trim import Holder, TrimmedStream, trim_archived
+from headrace.pipeline.jobs.trim import Holder, TrimmedStream, check_beginnings, trim_archived
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.planning import list_matching
+from headrace.pipeline.session import get_session
 from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, table_folder
 
@@ -105,7 +106,8 @@ def archive(
         positions = prepare(client, plan, table)
         run = Run(client, plan, table, on_progress)
         if positions or plan.pattern:
-            run.watch(start_query(make_session(spark), plan, positions, trigger), stop_event, ends_at)
+            running = start_query(get_session(spark, "headrace archive"), plan, positions, trigger)
+            run.watch(running, stop_event, ends_at)
         return run.report(is_last=True)
 
 
@@ -185,16 +187,22 @@ def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
     known = archives.find_archive(client, plan.name) or asked
     through = table.through(names)
     positions = {}
+    starts = dict(known.starts)
     for name, info in infos.items():
         there = through.get(name)
         if there is None:
-            positions[name] = archives.make_hold(client, plan.name, name, group_place(plan.start))
+            starts[name] = positions[name] = archives.make_hold(client, plan.name, name, group_place(plan.start))
             check_table_kept(name, positions[name], known.starts.get(name), plan)
         else:
             check_loss(name, there, id_of(info.last_id), id_of(info.max_deleted_id or "0-0"), plan)
             archives.move_hold(client, plan.name, name, there)
             positions[name] = there
-    archives.register(client, replace(asked, streams=names, starts=positions))
+            if name not in starts:  # The registry was lost; the table still knows.
+                first = find_first_id(table, name)
+                starts[name] = there if first is None else first - 1
+    registered = archives.register(client, replace(asked, streams=names, starts=starts))
+    if plan.trims:
+        check_beginnings(client, registered, names)
     return positions
 
 
@@ -222,14 +230,6 @@ def check_loss(stream: str, through: int, last_id: int, deleted_id: int, plan: P
 
 
 # The query
-
-
-def make_session(spark: Any) -> Any:
-    if spark is not None:
-        return spark
-    from headrace.pipeline.session import session
-
-    return session("headrace archive")
 
 
 def start_query(spark: Any, plan: Plan, positions: dict[str, int], trigger: dict[str, Any]) -> Any:

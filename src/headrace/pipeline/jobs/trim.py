@@ -3,7 +3,8 @@
     for done in trim("orders", url="redis://localhost", dry_run=False): …
 
 Which entries may go is decided and done in one step on the server, stream by stream. Nothing is removed unless the
-table can be read, all its files are there, and the archive's hold stands on the stream.
+table can be read, all its files are there, and the archive's hold stands on the stream. An archive that began in
+mid-stream does not have what came before, so nothing is removed while such entries are there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,6 +54,7 @@ def trim(
         check_version(table)
         check_files(table)
         check_holds(client, archive.name, names or archive.streams)
+        check_beginnings(client, archive, names or archive.streams)
         return trim_archived(client, table, names or archive.streams, dry_run=dry_run)
 
 
@@ -66,6 +68,18 @@ def check_holds(client: Client, name: str, streams: Iterable[str]) -> None:
             raise Refused(
                 f"stream {stream!r} has no group {archives.group_of(name)!r}, the hold of the archive: somebody "
                 "removed it. Nothing was trimmed; run the archive, which makes it again."
+            )
+
+
+def check_beginnings(client: Client, archive: archives.Archive, streams: Iterable[str]) -> None:
+    """Refuses where the broker has entries from before the archive began: the table has never had them."""
+    for stream in streams:
+        start = archive.starts.get(stream, 0)
+        if start and client.stream(stream).range(until=text_of(start), count=1):
+            raise Refused(
+                f"stream {stream!r} has entries up to {text_of(start)} from before the archive {archive.name!r} began, "
+                "which are in no table. Nothing was trimmed; remove them with headrace streams trim, or archive from "
+                "the beginning under another name."
             )
 
 
