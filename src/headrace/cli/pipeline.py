@@ -5,7 +5,7 @@ Each command is a job of `headrace.pipeline` with its words around it. Nothing o
 
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,6 +63,7 @@ def archive(
     if bool(streams) == bool(pattern):
         raise WrongUsage("say what to archive: names of streams, or --pattern, and not both.")
 
+    from contextlib import ExitStack
     from threading import Event
 
     from headrace.cli.connection import open_client
@@ -72,35 +73,37 @@ def archive(
     check_spark()
     chosen = check_broker(url)
     stop = Event()
+    signals: list[int] = []
     with open_client(url) as broker:
         for stream in streams or ():
             broker.stream(stream).info()  # Spark takes seconds to start, and a wrong name need not wait for it.
-        with (
-            shown_progress("archive") as update,
-            one_sentence(verbose=verbose),
-            spark_session("archive", master) as spark,
-        ):
+        with shown_progress("archive") as update, one_sentence(verbose=verbose), ExitStack() as started:
             from headrace.pipeline.jobs.archive import archive as run
 
-            with stopped_by_signal(stop) as signals:
-                report = run(
-                    streams or (),
-                    to,
-                    pattern=pattern,
-                    url=chosen,
-                    name=name,
-                    format=table_format,
-                    start=start,
-                    trim=trim,
-                    continuous=continuous,
-                    interval=interval,
-                    max_entries_per_batch=max_entries,
-                    checkpoint=checkpoint,
-                    fail_on_data_loss=not allow_loss,
-                    spark=spark,
-                    on_progress=update and (lambda now: update(now.entries, estimate_left(broker, now.through))),
-                    stop_event=stop,
-                )
+            def start_spark() -> Any:
+                """Until Spark has started there is no batch to wait for: Ctrl-C ends the command at once."""
+                spark = started.enter_context(spark_session("archive", master))
+                started.enter_context(stopped_by_signal(stop, signals))
+                return spark
+
+            report = run(
+                streams or (),
+                to,
+                pattern=pattern,
+                url=chosen,
+                name=name,
+                format=table_format,
+                start=start,
+                trim=trim,
+                continuous=continuous,
+                interval=interval,
+                max_entries_per_batch=max_entries,
+                checkpoint=checkpoint,
+                fail_on_data_loss=not allow_loss,
+                spark=start_spark,
+                on_progress=update and (lambda now: update(now.entries, estimate_left(broker, now.through))),
+                stop_event=stop,
+            )
     from headrace.cli.reports import show_archive
 
     show_archive(report)
@@ -162,13 +165,15 @@ def replay(
 
     Example: headrace pipeline replay orders --from -7d --to orders-again
     """
+    from contextlib import ExitStack
+
     from headrace.cli.progress import shown_progress
     from headrace.cli.reports import show_replay
     from headrace.cli.spark import check_broker, check_spark, one_sentence, spark_session
 
     check_spark()
     chosen = check_broker(url)
-    with shown_progress("replay") as update, one_sentence(verbose=verbose), spark_session("replay", master) as spark:
+    with shown_progress("replay") as update, one_sentence(verbose=verbose), ExitStack() as started:
         from headrace.pipeline.jobs.replay import replay as run
 
         report = run(
@@ -182,7 +187,7 @@ def replay(
             rate=rate,
             name=name,
             dry_run=dry_run,
-            spark=spark,
+            spark=lambda: started.enter_context(spark_session("replay", master)),
             on_progress=update and (lambda now: update(now.added, now.matched - now.added)),
         )
     show_replay(stream, to or stream, report)

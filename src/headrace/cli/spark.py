@@ -118,9 +118,8 @@ def show_trace(*, verbose: bool) -> None:
 
 
 @contextmanager
-def stopped_by_signal(stop: "Event") -> Iterator[list[int]]:
-    """The first Ctrl-C or SIGTERM asks the job to end; a second one ends the process at once. What came is listed."""
-    received: list[int] = []
+def stopped_by_signal(stop: "Event", received: list[int]) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM asks the job to end, and is listed; a second one ends the process at once."""
 
     def ask(number: int, _frame: object) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -131,7 +130,7 @@ def stopped_by_signal(stop: "Event") -> Iterator[list[int]]:
 
     before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield received
+        yield
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

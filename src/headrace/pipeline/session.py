@@ -57,6 +57,16 @@ def session(app_name: str = "headrace", *, master: str | None = None, config: Ma
     return spark
 
 
+def get_session(given: Any, app_name: str) -> Any:
+    """The session a job was given, or what a function gives that it was given, else `session(app_name)`.
+
+    With a function Spark starts when the job needs it: once everything that can be refused without it is checked.
+    """
+    if given is None:
+        return session(app_name)
+    return given() if callable(given) else given
+
+
 def register(spark: Any) -> None:
     """Spark finds the format by itself, but keeps silent when its search fails, and then knows no such format."""
     from headrace.pipeline.source import HeadraceDataSource

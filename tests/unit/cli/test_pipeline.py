@@ -166,7 +166,8 @@ def test_the_first_signal_asks_the_job_to_end_and_a_second_one_would_end_the_pro
     before = signal.getsignal(number)
     stop = Event()
 
-    with stopped_by_signal(stop) as signals:
+    signals: list[int] = []
+    with stopped_by_signal(stop, signals):
         os.kill(os.getpid(), number)
         assert stop.wait(10)
         assert signal.getsignal(number) == signal.SIG_DFL

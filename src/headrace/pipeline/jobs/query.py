@@ -20,7 +20,7 @@ from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import id_of
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.ranges import Extent, Span, cut_spans
-from headrace.pipeline.session import session
+from headrace.pipeline.session import get_session
 from headrace.pipeline.tables.table import Table, open_table
 from headrace.pipeline.views import run_sql, spellings
 
@@ -34,7 +34,7 @@ def query(sql: str, *, url: str | None = None, archive: str | None = None, spark
     stream nor archived, ConfigError for SQL that cannot be run, TableError for an archive that cannot be read.
     """
     chosen = get_url(url)
-    spark = get_session(spark)
+    spark = get_session(spark, "headrace query")
     with Client(chosen) as client:
         return run_sql(spark, sql, partial(make_named_table, spark, client, chosen, archive, sql))
 
@@ -42,7 +42,7 @@ def query(sql: str, *, url: str | None = None, archive: str | None = None, spark
 def table(stream: str, *, url: str | None = None, archive: str | None = None, spark: Any = None) -> Any:
     """A stream as a DataFrame: what is archived and what is live, each entry once."""
     chosen = get_url(url)
-    spark = get_session(spark)
+    spark = get_session(spark, "headrace query")
     with Client(chosen) as client:
         if archive is not None and stream not in archives.get_archive(client, archive).streams:
             raise ConfigError(f"the archive {archive!r} does not keep {stream!r}. Leave it out, or name another one.")
@@ -53,10 +53,6 @@ def get_url(url: str | None) -> str:
     chosen = choose_url(url)
     check_broker_url(chosen)
     return chosen
-
-
-def get_session(spark: Any) -> Any:
-    return session("headrace query") if spark is None else spark
 
 
 def make_named_table(spark: Any, client: Client, url: str, archive: str | None, sql: str, name: str) -> Any:

@@ -29,6 +29,7 @@ from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.pace import parse_rate
 from headrace.pipeline.replaying import ID_FIELD, STREAM_FIELD, Record, ReplayPlan, decode_record, replay_rows
 from headrace.pipeline.seam import may_hold
+from headrace.pipeline.session import get_session
 from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import Table, open_table
 from headrace.pipeline.transactions import check_type
@@ -87,7 +88,7 @@ def replay(
             chosen_url, stream, target, name or digest(stream, target, where)[:16], subject, first, last, per_second
         )
         before = load_record(client, plan)
-        frame = choose_entries(make_session(spark), table, plan, where)
+        frame = choose_entries(get_session(spark, "headrace replay"), table, plan, where)
         if dry_run:
             return dry_report(frame, plan, before, began)
         total = count(frame) if on_progress is not None else 0
@@ -198,14 +199,6 @@ def between(first: int, last: int) -> str:
 
 
 # Running
-
-
-def make_session(spark: Any) -> Any:
-    if spark is not None:
-        return spark
-    from headrace.pipeline.session import session
-
-    return session("headrace replay")
 
 
 def run(frame: Any, plan: ReplayPlan) -> int:
