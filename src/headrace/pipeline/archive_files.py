@@ -27,7 +27,7 @@ from headrace.pipeline.offsets import Mark
 from headrace.pipeline.ranges import Slice
 from headrace.pipeline.rows import make_batch
 from headrace.pipeline.tables.files import FileWriter, new_file_name
-from headrace.pipeline.tables.table import NewFile, Table, open_table, partition_folder
+from headrace.pipeline.tables.table import NewFile, Table, check_partition, open_table, partition_folder
 
 REPORT_DDL: Final = "stream string, after string, through string, file string"
 REPORT_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("stream", "after", "through", "file")])
@@ -57,8 +57,15 @@ def parse_target(option: str) -> ArchiveTarget:
 # On the driver
 
 
+def find_through(option: str, stream: str) -> int:
+    """How far the table has the stream, as an ID number; 0 where it has nothing of it."""
+    return open_table(parse_target(option).path).through([stream]).get(stream, 0)
+
+
 def hold_joined(client: Client, option: str, streams: tuple[str, ...]) -> None:
     """Streams that join an archive by its pattern, before they are first read."""
+    for stream in streams:
+        check_partition({"stream": stream})
     if streams:
         hold_new(client, parse_target(option).name, streams)
 

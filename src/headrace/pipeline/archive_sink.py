@@ -14,10 +14,10 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from headrace.client.client import Client
 from headrace.errors import ConfigError, HeadraceError
 from headrace.pipeline.archive_files import parse_target, read_report
-from headrace.pipeline.archives import move_hold
 from headrace.pipeline.entry_ids import id_of
 from headrace.pipeline.options import SinkOptions, get_sink_url, reject_unknown
-from headrace.pipeline.tables.table import NewFile, Span, open_table
+from headrace.pipeline.same_stream import keep_hold
+from headrace.pipeline.tables.table import NewFile, Span, check_new, open_table
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,12 @@ class ArchiveWriter(DataSourceStreamArrowWriter):
         if not spans:
             return
         files: list[NewFile] = [read_report(file) for report in reports for file in report.files]
-        open_table(self.target.path).commit(files, spans=spans)
+        table = open_table(self.target.path)
+        check_new(table, files)
+        table.commit(files, spans=spans)
         with Client(self.url) as client:
             for stream, span in spans.items():
-                move_hold(client, self.target.name, stream, span.through)
+                keep_hold(client, self.url, table, self.target.name, stream, span.through)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
         """Files that were written stay until vacuum: another attempt of the same batch does not know them."""

@@ -141,13 +141,13 @@ def make_hold(client: Client, name: str, stream: str, place: str) -> int:
     return found
 
 
-def move_hold(client: Client, name: str, stream: str, through: int) -> None:
-    """To the last entry that the table has. A hold that somebody removed is made again, as is nothing else."""
+def move_hold(client: Client, name: str, stream: str, through: int) -> bool:
+    """To the last entry that the table has. False: the stream is there, and the hold is not."""
     try:
         client.run(requests.seek_group(stream, group_of(name), text_of(through)).run())
     except NotFound:
-        if client.run(requests.key_type(stream).run()) == "stream":
-            make_hold(client, name, stream, text_of(through))
+        return client.run(requests.key_type(stream).run()) != "stream"
+    return True
 
 
 def hold_new(client: Client, name: str, streams: Iterable[str]) -> None:

@@ -134,8 +134,9 @@ class Planner:
             if name not in start:
                 if targets is None or name in targets:
                     self.join(name, marks, facts)
-            elif self.is_anew(find_loss(name, start[name], facts.get(name)), start[name]):
-                marks[name] = Mark(0)
+            elif not self.goes_on(name, start[name], facts.get(name)):
+                if self.options.archive is None:
+                    marks[name] = Mark(0)
                 if name not in names:
                     del marks[name]
                 continue
@@ -149,9 +150,10 @@ class Planner:
         return marks | {name: make_mark(facts[name], end, following.get(name)) for name, end in ends.items()}
 
     def join(self, name: str, marks: dict[str, Mark], facts: Mapping[str, StreamFacts]) -> None:
-        """A stream that is new to the query is read from its beginning."""
+        """A stream that is new to the query is read from its beginning; in an archive, behind what the table has."""
         if name in facts:
-            marks[name] = Mark(0)
+            marks[name] = Mark(self.archived_through(name))
+            self.reject_mixture(marks[name], facts[name])
         elif self.options.pattern is None:
             raise no_stream(name)
 
@@ -220,11 +222,13 @@ class Planner:
         facts = self.fetch_facts(moved)
         bounds: dict[str, tuple[int, int]] = {}
         for name in moved:
-            mark, fact = start.get(name, Mark(0)), facts.get(name)
-            if name in start and self.is_anew(find_loss(name, mark, fact), mark):
+            mark, fact = start.get(name) or Mark(self.archived_through(name)), facts.get(name)
+            if name in start and not self.goes_on(name, mark, fact):
                 continue
             if not self.is_anew(find_remake(name, Mark(end[name].id), fact), end[name]):
                 bounds[name] = (mark.id, end[name].id)
+            elif fact is not None:
+                self.reject_mixture(end[name], fact)
         return self.cut(bounds, facts)
 
     def cut(self, bounds: Mapping[str, tuple[int, int]], facts: Mapping[str, StreamFacts]) -> list[Slice]:
@@ -248,6 +252,36 @@ class Planner:
             self.told[loss.stream] = mark
             log.warning("%s; reading goes on with what is left.", loss.sentence)
         return loss.is_anew
+
+    def goes_on(self, name: str, mark: Mark, facts: StreamFacts | None) -> bool:
+        """Whether reading goes on behind the mark. A stream that was made anew is read from its beginning instead.
+
+        In an archive it is not: the table has one stream of a name, and its IDs only grow.
+        """
+        if not self.is_anew(find_loss(name, mark, facts), mark):
+            return True
+        if self.options.archive is None or facts is None:
+            return False
+        self.reject_mixture(mark, facts)
+        return True
+
+    # Archives
+
+    def archived_through(self, name: str) -> int:
+        """How far the table of the archive has a stream that joins: more than nothing if it was there before."""
+        if self.options.archive is None:
+            return 0
+        from headrace.pipeline.archive_files import find_through  # Brings the table formats.
+
+        return find_through(self.options.archive, name)
+
+    def reject_mixture(self, mark: Mark, facts: StreamFacts) -> None:
+        """Raises for entries that would be taken for those the table has up to the mark."""
+        if self.options.archive is not None and facts.first_id is not None and facts.first_id <= mark.id:
+            raise DataLoss(
+                f"stream {facts.name!r} was deleted and made anew: it begins with {text_of(facts.first_id)}, and "
+                f"another one of this name is archived up to {text_of(mark.id)}. Archive it to another folder."
+            )
 
 
 def begin_behind(facts: StreamFacts, position: Position) -> int:

@@ -108,6 +108,14 @@ def test_a_span_that_overlaps_what_is_there_is_refused_and_nothing_is_added(tabl
     assert numbers_in(table) == [1]
 
 
+def test_a_span_that_ends_before_the_table_does_is_another_one_and_refused(table: Table) -> None:
+    table.commit([write(table, 1)], spans={"orders": Span(0, 10)})
+
+    with pytest.raises(Refused, match="or the stream was deleted and made anew"):
+        table.commit([write(table, 2)], spans={"orders": Span(0, 5)})
+    assert numbers_in(table) == [1]
+
+
 def test_a_span_that_leaves_a_gap_is_refused_and_nothing_is_added(table: Table) -> None:
     table.commit([write(table, 1)], spans={"orders": Span(0, 10)})
 

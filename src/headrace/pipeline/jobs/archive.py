@@ -20,6 +20,7 @@ from threading import Event
 from typing import Any, Final
 
 from headrace.client.client import Client, choose_url, group_place
+from headrace.client.results import StreamInfo
 from headrace.client.times import Duration, Place, parse_duration_ms
 from headrace.errors import ConfigError, DataLoss, HeadraceError, Refused, TableError
 from headrace.pipeline import archives, checkpoints
@@ -31,6 +32,7 @@ from headrace.pipeline.jobs.compact import join_small_files
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, check_beginnings, trim_archived
 from headrace.pipeline.options import check_broker_url
 from headrace.pipeline.planning import list_matching
+from headrace.pipeline.same_stream import keep_hold
 from headrace.pipeline.session import get_session
 from headrace.pipeline.spark_errors import find_error
 from headrace.pipeline.tables.table import OWN_FOLDER, Table, check_files, check_partition, table_folder
@@ -195,7 +197,8 @@ def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
             check_table_kept(name, positions[name], known.starts.get(name), plan)
         else:
             check_loss(name, there, id_of(info.last_id), id_of(info.max_deleted_id or "0-0"), plan)
-            archives.move_hold(client, plan.name, name, there)
+            check_table_whole(info, there, archives.find_hold(client, plan.name, name), plan)
+            keep_hold(client, plan.url, table, plan.name, name, there)
             positions[name] = there
             if name not in starts:  # The registry was lost; the table still knows.
                 first = find_first_id(table, name)
@@ -212,6 +215,21 @@ def check_table_kept(stream: str, hold: int, start: int | None, plan: Plan) -> N
         raise TableError(
             f"the archive {plan.name!r} had {stream!r} up to {text_of(hold)}, but the table at {plan.folder} has "
             "nothing of it: it was moved or removed. Put it back, or archive under another name."
+        )
+
+
+def check_table_whole(info: StreamInfo, through: int, hold: int | None, plan: Plan) -> None:
+    """The hold moves behind the table; where it is ahead, the table was put back, or somebody moved the hold.
+
+    That is harmless while the broker has an entry from before: streams are trimmed from their beginning.
+    """
+    if hold is None or hold <= through or not plan.fail_on_data_loss:
+        return
+    if info.first_entry is None or id_of(info.first_entry.id) > through:
+        raise DataLoss(
+            f"the archive {plan.name!r} had {info.name!r} up to {text_of(hold)}, but the table at {plan.folder} has it "
+            f"only up to {text_of(through)}, and what lies between may be gone from the broker too. Put the newest "
+            "table back, or set fail_on_data_loss to false to go on with what is left."
         )
 
 
@@ -310,7 +328,7 @@ class Run:
         if not self.plan.trims:
             return
         streams = archives.get_archive(self.client, self.plan.name).streams
-        for done in trim_archived(self.client, self.table, streams, dry_run=False):
+        for done in trim_archived(self.client, self.plan.name, self.table, streams, dry_run=False):
             before = self.trims[done.stream].removed if done.stream in self.trims else 0
             self.trims[done.stream] = done.plus(before)
 

@@ -55,7 +55,7 @@ def trim(
         check_files(table)
         check_holds(client, archive.name, names or archive.streams)
         check_beginnings(client, archive, names or archive.streams)
-        return trim_archived(client, table, names or archive.streams, dry_run=dry_run)
+        return trim_archived(client, archive.name, table, names or archive.streams, dry_run=dry_run)
 
 
 def check_holds(client: Client, name: str, streams: Iterable[str]) -> None:
@@ -83,14 +83,18 @@ def check_beginnings(client: Client, archive: archives.Archive, streams: Iterabl
             )
 
 
-def trim_archived(client: Client, table: Table, streams: Iterable[str], *, dry_run: bool) -> list[TrimmedStream]:
-    """Trim each of the streams behind what the table has of it."""
+def trim_archived(
+    client: Client, name: str, table: Table, streams: Iterable[str], *, dry_run: bool
+) -> list[TrimmedStream]:
+    """Trim each of the streams behind what the table has of it. One without the hold may be another stream."""
     wanted = set(streams)
     found = []
     for stream, through in sorted(table.through(wanted).items()):
         if stream not in wanted:
             continue
         try:
+            if archives.find_hold(client, name, stream) is None:
+                continue
             report = client.stream(stream).trim(before=text_of(min(through + 1, MAX_ID)), partly=True, dry_run=dry_run)
         except NotFound:
             continue

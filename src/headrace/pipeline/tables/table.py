@@ -215,21 +215,33 @@ def bare(kind: Any) -> str:
 def check_files(table: Table) -> None:
     """Whether all files are there in full length. Before anything is removed elsewhere because the table has it."""
     for stored in table.files():
-        try:
-            size_bytes = Path(stored.path).stat().st_size
-        except OSError as error:
-            raise TableError(f"the table at {table.path} is damaged: {stored.path}: {error.strerror}.") from error
-        if size_bytes != stored.size_bytes:
-            raise TableError(
-                f"the table at {table.path} is damaged: {stored.path} has {size_bytes} bytes instead of "
-                f"{stored.size_bytes}."
-            )
+        if wrong := find_damage(Path(stored.path), stored.size_bytes):
+            raise TableError(f"the table at {table.path} is damaged: {wrong}.")
+
+
+def check_new(table: Table, files: Iterable[NewFile]) -> None:
+    """The same for files that a commit is about to add: somebody may have cleaned the folder since."""
+    for new in files:
+        if wrong := find_damage(table.staging(new.path), new.size_bytes):
+            raise TableError(f"nothing was added to the table at {table.path}: {wrong}. Start again.")
+
+
+def find_damage(path: Path, expected_bytes: int) -> str | None:
+    try:
+        size_bytes = path.stat().st_size
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    return None if size_bytes == expected_bytes else f"{path} has {size_bytes} bytes instead of {expected_bytes}"
 
 
 def is_new(through: Mapping[str, int], spans: Mapping[str, Span], where: Path) -> bool:
-    """Whether the table has none of these spans (True) or all (False). Raises Refused for a part, or for a gap."""
+    """Whether the table has none of these spans (True) or ends with them (False). Raises Refused for all else.
+
+    What comes twice is the last commit, after a crash. A span that ends before the table does is another stream of the
+    same name, or another archive: it must not be taken for what the table has.
+    """
     known = {stream: through[stream] for stream in spans if stream in through}
-    if spans and len(known) == len(spans) and all(known[stream] >= span.through for stream, span in spans.items()):
+    if spans and all(known.get(stream) == span.through for stream, span in spans.items()):
         return False
     for stream, span in spans.items():
         there = known.get(stream)
@@ -238,7 +250,8 @@ def is_new(through: Mapping[str, int], spans: Mapping[str, Span], where: Path) -
         if there > span.after:
             raise Refused(
                 f"the table at {where} has {stream!r} up to {text_of(there)}, and this batch begins behind "
-                f"{text_of(span.after)}: another archive writes to the same table. Nothing was added; start it again."
+                f"{text_of(span.after)}: another archive writes to the same table, or the stream was deleted and made "
+                "anew. Nothing was added; start it again."
             )
         raise Refused(
             f"the table at {where} has {stream!r} only up to {text_of(there)}, and this batch begins behind "
@@ -259,8 +272,10 @@ def encode_value(value: str) -> str:
 
 
 def check_partition(partition: Mapping[str, str]) -> None:
-    """Raises ConfigError for a value that is too long for the name of a folder, or no text."""
+    """Raises ConfigError for a value that is too long for the name of a folder, or no text, or reads as null."""
     for name, value in partition.items():
+        if value in ("", NO_VALUE):
+            raise ConfigError(f"{value!r} cannot be a {name}: readers of tables take it for null.")
         try:
             size_bytes = len(f"{name}={encode_value(value)}".encode())
         except UnicodeEncodeError:
