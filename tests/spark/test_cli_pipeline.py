@@ -108,6 +108,7 @@ def test_a_query_writes_rows_to_a_pipe_or_a_file(shell: Shell, orders: Any, tmp_
             "there is no stream '{name}-x'. See: headrace streams ls",
         ),
         (["query", "selec"], exit_codes.USAGE, "the SQL cannot be read: Syntax error at or near 'selec'"),
+        (["query", "select * from orders:eu"], exit_codes.USAGE, "stand in backticks: `orders:eu`."),
         (["query", "select total from `{name}`"], exit_codes.USAGE, "the SQL cannot be run: A column"),
         (["query", "select 1", "--output", "rows.xls"], exit_codes.USAGE, "end it with .ndjson, .csv or .parquet"),
         (["query", "select raise_error('no luck')"], exit_codes.FAILURE, "no luck"),
@@ -127,6 +128,27 @@ def test_a_failure_is_one_line_with_its_code(
 
     assert (ended.code, ended.out) == (code, "")
     assert said.replace("{name}", orders.name) in ended.err and ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["archive", "{name}", "--to", "lake", "--format", "csv"], "write delta or parquet"),
+        (["archive", "{name}", "--to", "s3://bucket"], "tables lie in folders"),
+        (["replay", "{name}", "--rate", "fast"], "rate is 'fast'"),
+        (["replay", "{name}", "--archive", "nix"], "the broker knows no archive 'nix'"),
+    ],
+)
+def test_what_can_be_refused_without_spark_does_not_wait_for_it(
+    shell: Shell, orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("headrace.pipeline.session.session", lambda *_, **__: pytest.fail("Spark was started."))
+
+    ended = shell(*(word.replace("{name}", orders.name) for word in words))
+
+    assert ended.code == exit_codes.USAGE
+    assert said in ended.err and ended.err.count("\n") == 1
 
 
 # Processes of their own

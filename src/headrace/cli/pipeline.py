@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from headrace.cli.spark import Master, Verbose
-from headrace.cli.usage import LARGEST_COUNT, Command, Stream, Url, WrongUsage, Yes, duration, place, stream_name
+from headrace.cli.usage import (
+    LARGEST_COUNT,
+    Command,
+    Stream,
+    Url,
+    WrongUsage,
+    duration,
+    place,
+    place_or_time,
+    stream_name,
+)
 
 app = typer.Typer(help="Archive, trim, replay and query streams with Spark.", no_args_is_help=True)
 
@@ -19,6 +29,7 @@ Streams = Annotated[
     typer.Argument(metavar="STREAM", parser=stream_name, show_default=False, help="Names of streams."),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without, only tell what would be done.")]
 
 
 @app.command(cls=Command)
@@ -33,7 +44,7 @@ def archive(
         str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet; default: what is there.")
     ] = None,
     start: Annotated[
-        str, typer.Option(metavar="PLACE", parser=place("--start"), help="Where a new archive begins.")
+        str, typer.Option(metavar="PLACE", parser=place("--start"), help="Where a new archive begins: now, an ID, -7d.")
     ] = "beginning",
     trim: Annotated[bool, typer.Option("--trim", help="Remove from the broker what is archived.")] = False,
     continuous: Annotated[bool, typer.Option("--continuous", help="Go on until Ctrl-C.")] = False,
@@ -147,9 +158,18 @@ def replay(
         typer.Option("--to", metavar="STREAM", parser=stream_name, help="Where they go; default: the same stream."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--from", metavar="PLACE", help="The first to replay: an ID, -7d, or 2026-11-01.")
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PLACE",
+            parser=place_or_time("--from"),
+            help="The first to replay: an ID, -7d, or 2026-11-01.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="PLACE", help="The last one; default: all that follow.")] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", parser=place_or_time("--until"), help="The last one; default: all that follow."),
+    ] = None,
     where: Annotated[str | None, typer.Option(metavar="SQL", help="Only these: \"fields['type'] = 'refund'\".")] = None,
     rate: Annotated[str | None, typer.Option(metavar="RATE", help="At most so many: 500/s.")] = None,
     name: Annotated[
@@ -207,7 +227,7 @@ def query(
     verbose: Verbose = False,
     url: Url = None,
 ) -> None:
-    """Run SQL over streams: what is archived and what is live, as one table.
+    """Run SQL over streams, archived and live as one table.
 
     Example: headrace pipeline query "select key, count(*) from orders group by key"
     """
@@ -257,7 +277,7 @@ def compact(
     verbose: Verbose = False,
     url: Url = None,
 ) -> None:
-    """Join the small files of a table, and remove old ones it does not need. A dry run, unless --yes is given.
+    """Join the small files of a table and remove old ones. A dry run, unless --yes is given.
 
     Example: headrace pipeline compact ./lake --yes
     """

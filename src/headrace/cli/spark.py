@@ -17,7 +17,7 @@ import typer
 from headrace import errors
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import WrongUsage
-from headrace.errors import ConfigError, HeadraceError
+from headrace.errors import ConfigError, DataLoss, HeadraceError
 
 if TYPE_CHECKING:
     from threading import Event
@@ -27,6 +27,12 @@ Master = Annotated[
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="On failure show everything Spark said.")]
 
+# What a job tells its Python callers to set, and what it is called here.
+OPTIONS = (
+    (re.compile(r"\bset (?:the option )?(?:failOnDataLoss|fail_on_data_loss) to false"), "use --allow-loss"),
+    (re.compile(r"\bSet (?:the option )?(?:failOnDataLoss|fail_on_data_loss) to false"), "Use --allow-loss"),
+    (re.compile(r"\barchive=NAME"), "--archive NAME"),
+)
 # How Python and Java write an exception: the last one in a trace is the innermost.
 FAILURE = re.compile(r"^(?:Caused by: )?[\w.$]*(?:Error|Exception|Failure): (.+)$", re.MULTILINE)
 CODE = re.compile(r"^\[[A-Z0-9_.]+\] ")
@@ -79,7 +85,10 @@ def one_sentence(*, verbose: bool) -> Iterator[None]:
         yield
     except ConfigError as error:
         show_trace(verbose=verbose)
-        raise WrongUsage(str(error)) from error
+        raise WrongUsage(with_options(str(error))) from error
+    except DataLoss as error:
+        show_trace(verbose=verbose)
+        raise DataLoss(with_options(str(error))) from error
     except HeadraceError:
         show_trace(verbose=verbose)
         raise
@@ -88,6 +97,12 @@ def one_sentence(*, verbose: bool) -> Iterator[None]:
     except Exception as error:  # Spark's failures have no common ancestor; this is where they become words.
         show_trace(verbose=verbose)
         raise explained(error) from error
+
+
+def with_options(sentence: str) -> str:
+    for pattern, option in OPTIONS:
+        sentence = pattern.sub(option, sentence)
+    return sentence
 
 
 def explained(error: Exception) -> HeadraceError:
@@ -99,6 +114,7 @@ def explained(error: Exception) -> HeadraceError:
         return HeadraceError(f"Spark failed: {innermost(str(error))} Add --verbose to see all of it.")
     [kind] = re.findall(rf"headrace\.errors\.(\w+): {re.escape(sentence)}", str(error))[-1:] or ["HeadraceError"]
     found = getattr(errors, kind, HeadraceError)
+    sentence = with_options(sentence)
     return WrongUsage(sentence) if found is ConfigError else found(sentence)
 
 

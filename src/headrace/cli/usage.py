@@ -86,6 +86,26 @@ def place(option: str) -> Callable[[str], str]:
     return parse
 
 
+def place_or_time(option: str) -> Callable[[str], str]:
+    """Checked only, as above; also a date, or a time of a day."""
+
+    def parse(text: str) -> str:
+        from datetime import datetime
+
+        try:
+            datetime.fromisoformat(text.strip())
+            return text
+        except ValueError:
+            pass
+        try:
+            return place(option)(text)
+        except WrongUsage:
+            how = "an entry ID like 1690275391705-0, a time like 2026-11-01 or 2026-11-01T12:00:00Z, or a time back"
+            raise WrongUsage(f"{option} is {text!r}; write {how} like -7d.") from None
+
+    return parse
+
+
 def entry_id(text: str) -> str:
     if not is_entry_id(text):
         raise WrongUsage(f"{text!r} is no entry ID; write one like 1690275391705-0.")

@@ -17,6 +17,7 @@ MAX_NAMES: Final = 100  # Of streams in one query.
 QUOTED: Final = re.compile(r"`((?:[^`]|``)*)`")
 # What Spark adds to a sentence: a code before it, and where to look behind it.
 CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*")
+UNQUOTED: Final = re.compile(r"near '[^\w']")  # At a sign, as in orders:eu. Of a hyphen Spark says so itself.
 BEHIND: Final = re.compile(r"\s*SQLSTATE: \w+")
 PLACE: Final = re.compile(r"\(?line (\d+),? pos (\d+)\)?")
 
@@ -36,7 +37,7 @@ def run_sql(spark: Any, sql: str, make_frame: Callable[[str], Any]) -> Any:
                     _ = frame.schema
                     return frame
                 except ParseException as error:
-                    raise ConfigError(f"the SQL cannot be read: {sentence_of(error)}") from None
+                    raise ConfigError(f"the SQL cannot be read: {parse_sentence(error)}") from None
                 except AnalysisException as error:
                     name = missing_name(error)
                     if name is None or name in made or len(made) >= MAX_NAMES:
@@ -77,6 +78,14 @@ def sentence_of(error: Any) -> str:
     at = PLACE.search("\n".join((first, *rest)))
     sentence = PLACE.sub("", BEHIND.sub("", first)).strip(" ;.")
     return sentence + (f" (line {at[1]}, column {int(at[2]) + 1})." if at else ".")
+
+
+def parse_sentence(error: Any) -> str:
+    """The same, with how to write names of streams where it stumbled over a sign that may belong to one."""
+    sentence = sentence_of(error)
+    if UNQUOTED.search(sentence):
+        sentence += " Names of streams with signs in them stand in backticks: `orders:eu`."
+    return sentence
 
 
 @contextmanager

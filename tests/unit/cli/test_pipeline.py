@@ -16,7 +16,7 @@ from headrace.cli import exit_codes, main, reports
 from headrace.cli.progress import figures
 from headrace.cli.spark import explained, one_sentence, stopped_by_signal
 from headrace.cli.usage import WrongUsage
-from headrace.errors import ConfigError, HeadraceError, Refused, Unreachable
+from headrace.errors import ConfigError, DataLoss, HeadraceError, Refused, Unreachable
 from headrace.pipeline import ArchiveReport, CompactReport, Holder, ReplayReport, TrimmedStream
 
 
@@ -50,6 +50,9 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["archive", "orders", "--pattern", "o*", "--to", "lake"], "and not both."),
         (["archive", "orders", "--to", "lake", "--interval", "soon"], "--interval is 'soon'"),
         (["archive", "orders", "--to", "lake", "--start", "yesterday"], "--start is 'yesterday'"),
+        (["replay", "orders", "--from", "yesterday"], "--from is 'yesterday'; write an entry ID"),
+        (["replay", "orders", "--until", "15.11.2026"], "a time like 2026-11-01"),
+        (["replay", "orders", "--from", "-7days"], "or a time back like -7d."),
         (["trim", "--dry-run", "--yes"], "--dry-run and --yes say different things"),
         (["compact", "lake", "--name", "archive"], "by its folder or by --name, not both."),
         (["compact", "--dry-run", "--yes"], "--dry-run and --yes say different things"),
@@ -154,6 +157,24 @@ def test_the_whole_trace_is_shown_when_asked_for(
     assert "Traceback" in fail(verbose=True)
     monkeypatch.setenv("HEADRACE_DEBUG", "1")
     assert "Traceback" in fail(verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            "To go on with what is left, set fail_on_data_loss to false.",
+            "To go on with what is left, use --allow-loss.",
+        ),
+        ("Set the option failOnDataLoss to false to go on.", "Use --allow-loss to go on."),
+    ],
+)
+def test_loss_is_told_with_the_option_of_the_command(said: str, shown: str) -> None:
+    with pytest.raises(DataLoss) as failure, one_sentence(verbose=False):
+        raise DataLoss(said)
+
+    assert str(failure.value) == shown
+    assert shown in str(explained(RuntimeError(TRACE.format(kind="DataLoss", sentence=said))))
 
 
 # Ctrl-C

@@ -7,7 +7,7 @@ from headrace.pipeline.filters import Narrowing
 from headrace.pipeline.ranges import Slice
 from headrace.pipeline.results import unique_names
 from headrace.pipeline.seam import LivePart, Seen, narrow
-from headrace.pipeline.views import quoted, sentence_of, spellings
+from headrace.pipeline.views import parse_sentence, quoted, sentence_of, spellings
 
 PART = LivePart(Slice("orders", "100-5", "200-5"), "lake")
 
@@ -67,3 +67,16 @@ def test_what_spark_says_becomes_one_sentence() -> None:
     text = "[A.B_C] No such column `x`. Did you mean `y`? SQLSTATE: 42703; line 1 pos 7;\n'Project ['x]\n+- Range"
 
     assert sentence_of(ValueError(text)) == "No such column `x`. Did you mean `y`? (line 1, column 8)."
+
+
+def test_sql_that_stumbles_over_a_sign_is_told_how_to_write_names_of_streams() -> None:
+    at_a_sign = parse_sentence(
+        ValueError("[PARSE_SYNTAX_ERROR] Syntax error at or near ':'. SQLSTATE: 42601 (line 1, pos 20)")
+    )
+    at_a_word = parse_sentence(
+        ValueError("[PARSE_SYNTAX_ERROR] Syntax error at or near 'selec'. SQLSTATE: 42601 (line 1, pos 0)")
+    )
+
+    hint = " Names of streams with signs in them stand in backticks: `orders:eu`."
+    assert at_a_sign == "Syntax error at or near ':' (line 1, column 21)." + hint
+    assert at_a_word == "Syntax error at or near 'selec' (line 1, column 1)."

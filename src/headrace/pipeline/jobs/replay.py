@@ -114,11 +114,11 @@ def choose_range(table: Table, stream: str, since: Place | None, until: Place | 
     start, end = range_ids(parse_time(since) or "beginning", parse_time(until))
     first, last = number_of(start, is_end=False), number_of(end, is_end=True)
     if first > last:
-        raise ConfigError(f"since ({text_of(first)}) lies behind until ({text_of(last)}); there is nothing between.")
+        raise ConfigError(f"the range begins at {text_of(first)} and ends before that, at {text_of(last)}.")
     if first > through:
         raise ConfigError(
-            f"the archive has {stream!r} up to {text_of(through)}, and since is {text_of(first)}: nothing of this "
-            "range is archived. Archive first, or begin earlier."
+            f"the archive has {stream!r} up to {text_of(through)}, and the range begins at {text_of(first)}: nothing "
+            "of it is archived. Archive first, or begin earlier."
         )
     return first, min(last, through)
 

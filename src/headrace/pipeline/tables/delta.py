@@ -232,4 +232,6 @@ def sync_log(folder: Path) -> None:
 
 
 def first_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}."
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."
