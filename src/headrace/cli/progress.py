@@ -31,19 +31,33 @@ def shown_progress(what: str) -> Iterator[Update | None]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None, figures="Spark is at work")
-        began = time.monotonic()
+        pace = Pace()
 
         def update(done: int, left: int | None) -> None:
             total = None if left is None else done + left
-            bar.update(task, completed=done, total=total, figures=figures(done, left, time.monotonic() - began))
+            rate = pace.rate(done, time.monotonic())
+            bar.update(task, completed=done, total=total, figures=figures(done, left, rate))
 
         yield update
 
 
-def figures(done: int, left: int | None, seconds: float) -> str:
-    rate = f"{round(done / seconds):,}/s" if seconds else ""
+class Pace:
+    """Entries per second from the first look on: what lies before is the start of Spark."""
+
+    def __init__(self) -> None:
+        self.first: tuple[int, float] | None = None
+
+    def rate(self, done: int, now_s: float) -> float | None:
+        if self.first is None:
+            self.first = done, now_s
+        entries, seconds = done - self.first[0], now_s - self.first[1]
+        return entries / seconds if entries > 0 and seconds > 0 else None
+
+
+def figures(done: int, left: int | None, rate: float | None) -> str:
+    pace = "" if rate is None else f"  {rate:,.0f}/s"
     behind = "" if left is None else f"  about {left:,} left" if left else "  up to date"
-    return f"{done:,} entries  {rate}{behind}"
+    return f"{done:,} entries{pace}{behind}"
 
 
 def estimate_left(client: "Client", through: Mapping[str, str]) -> int | None:

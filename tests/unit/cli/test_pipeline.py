@@ -13,7 +13,7 @@ import pytest
 
 from headrace import errors
 from headrace.cli import exit_codes, main, reports
-from headrace.cli.progress import figures
+from headrace.cli.progress import Pace, figures
 from headrace.cli.spark import explained, one_sentence, stopped_by_signal
 from headrace.cli.usage import WrongUsage
 from headrace.errors import ConfigError, DataLoss, HeadraceError, Refused, Unreachable
@@ -306,4 +306,11 @@ def test_numbers_and_names_of_a_result_are_shown_as_they_are() -> None:
     ],
 )
 def test_progress_tells_entries_their_rate_and_what_is_left(done: int, left: int | None, shown: str) -> None:
-    assert figures(done, left, 2.0) == shown
+    assert figures(done, left, 500.0) == shown
+
+
+def test_the_start_of_spark_does_not_count_in_the_rate() -> None:
+    pace = Pace()
+
+    assert pace.rate(100, 70.0) is None
+    assert pace.rate(150, 72.0) == 25.0
