@@ -98,7 +98,9 @@ def show_compact(report: "CompactReport") -> None:
         return
     joined, removed = ("would join", "would remove") if report.is_dry_run else ("joined", "removed")
     files, old = counted(report.files_before, "file", "files"), counted(report.removed, "old file", "old files")
-    write(f"{joined} {files} into {report.files_after:,} · {removed} {old}\n", sys.stdout, flush=True)
+    is_joined = report.files_after < report.files_before
+    first = f"{joined} {files} into {report.files_after:,}" if is_joined else f"nothing to join in {files}"
+    write(f"{first} · {removed} {old}\n", sys.stdout, flush=True)
     if report.is_dry_run:
         say("this was a dry run: nothing was changed. Do it with --yes.")
 

@@ -270,6 +270,7 @@ def test_a_replay_is_told_in_one_line(report: ReplayReport, line: str) -> None:
     [
         (CompactReport(12, 3, 1, is_dry_run=False), "joined 12 files into 3 · removed 1 old file\n"),
         (CompactReport(12, 3, 0, is_dry_run=True), "would join 12 files into 3 · would remove 0 old files\n"),
+        (CompactReport(1, 1, 2, is_dry_run=False), "nothing to join in 1 file · removed 2 old files\n"),
     ],
 )
 def test_compaction_is_told_in_one_line(report: CompactReport, line: str) -> None:
