@@ -62,6 +62,9 @@ def test_the_life_of_an_archive(shell: Shell, client: Client, orders: Any, tmp_p
     assert archived.pop("seconds") > 0
     facts = {"stream": name, "through_id": ids[-1], "trimmed": 0, "held_by": None, "needed": None}
     assert archived == {"entries": 10, "batches": 1, "streams": [facts]}
+    elsewhere = shell("archive", name, "--to", str(tmp_path / "other"), "--name", name)
+    assert elsewhere.code == exit_codes.FAILURE and f"lies at {lake}" in elsewhere.err
+    assert not (tmp_path / "other").exists()
 
     facts = {"stream": name, "archived_through_id": ids[-1], "removed": 4, "held_by": "audit", "needed": 6}
     assert shell("trim", "--name", name).row == {**facts, "dry_run": True}

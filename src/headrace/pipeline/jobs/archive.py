@@ -104,13 +104,15 @@ def archive(
     if not continuous:
         trigger = {"availableNow": True}  # type: ignore[dict-item]
     ends_at = None if duration is None else time.monotonic() + parse_duration_ms(duration, "duration") / 1000
-    with Client(plan.url) as client, only_writer(plan) as table:
-        positions = prepare(client, plan, table)
-        run = Run(client, plan, table, on_progress)
-        if positions or plan.pattern:
-            running = start_query(get_session(spark, "headrace archive"), plan, positions, trigger)
-            run.watch(running, stop_event, ends_at)
-        return run.report(is_last=True)
+    with Client(plan.url) as client:
+        check_folder(client, plan)
+        with only_writer(plan) as table:
+            positions = prepare(client, plan, table)
+            run = Run(client, plan, table, on_progress)
+            if positions or plan.pattern:
+                running = start_query(get_session(spark, "headrace archive"), plan, positions, trigger)
+                run.watch(running, stop_event, ends_at)
+            return run.report(is_last=True)
 
 
 def make_plan(
@@ -146,6 +148,13 @@ def make_plan(
 
 
 # Before the first read
+
+
+def check_folder(client: Client, plan: Plan) -> None:
+    """Before a table is made there: a name that belongs to another folder leaves nothing in this one."""
+    known = archives.find_archive(client, plan.name)
+    if known is not None:
+        archives.reject_other_place(client, Archive(plan.name, str(plan.folder), known.format))
 
 
 @contextmanager
