@@ -89,5 +89,5 @@ def test_a_failed_query_leaves_no_file_behind(spark: Any, tmp_path: Path) -> Non
 
 
 def test_a_folder_that_is_missing_is_told_in_one_sentence(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(HeadraceError, match=r"cannot write .*: No such file or directory"):
+    with pytest.raises(HeadraceError, match=r"cannot write .*: there is no folder"):
         write_file(spark.range(1), tmp_path / "missing" / "result.csv")

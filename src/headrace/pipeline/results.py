@@ -5,6 +5,7 @@ and bytes: times as text in UTC, decimals as numbers. Parquet keeps Spark's type
 """
 
 import csv
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC
@@ -86,12 +87,16 @@ def write_file(frame: Any, path: str | Path, limit: int | None = None) -> int:
 
 
 def find_writer(path: str | Path) -> Callable[[Any, Path, int | None], int]:
-    """By the ending of the name. Raises ConfigError for one that is none of ours."""
+    """By the ending of the name. Raises ConfigError for one that is none of ours, or where no file can be made."""
     path = Path(path)
     writers = {".ndjson": write_ndjson, ".json": write_ndjson, ".csv": write_csv, ".parquet": write_parquet}
     writer = writers.get(path.suffix.lower())
     if writer is None:
         raise ConfigError(f"{path.name!r} does not say what to write: end it with .ndjson, .csv or .parquet.")
+    if not path.parent.is_dir():
+        raise ConfigError(f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}.")
+    if not os.access(path.parent, os.W_OK) or path.is_dir():
+        raise ConfigError(f"cannot write {str(path)!r}: it is a folder, or lies in one that you may not write to.")
     return writer
 
 

@@ -1,11 +1,14 @@
 """The parts of a query that need no Spark: slices that filters narrow, names in SQL, names of columns."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from headrace.errors import ConfigError
 from headrace.pipeline.filters import Narrowing
 from headrace.pipeline.ranges import Slice
-from headrace.pipeline.results import unique_names
+from headrace.pipeline.results import find_writer, unique_names
 from headrace.pipeline.seam import LivePart, Seen, narrow
 from headrace.pipeline.views import parse_sentence, quoted, sentence_of, spellings
 
@@ -80,3 +83,12 @@ def test_sql_that_stumbles_over_a_sign_is_told_how_to_write_names_of_streams() -
     hint = " Names of streams with signs in them stand in backticks: `orders:eu`."
     assert at_a_sign == "Syntax error at or near ':' (line 1, column 21)." + hint
     assert at_a_word == "Syntax error at or near 'selec' (line 1, column 1)."
+
+
+def test_a_file_that_cannot_be_made_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").mkdir()
+
+    with pytest.raises(ConfigError, match="there is no folder"):
+        find_writer(tmp_path / "nowhere" / "rows.csv")
+    with pytest.raises(ConfigError, match="it is a folder"):
+        find_writer(tmp_path / "rows.csv")
