@@ -141,6 +141,15 @@ def test_later_runs_add_what_is_new_in_batches_of_the_size_asked_for(ours: Archi
     assert ours.ids == first + second
 
 
+def test_a_long_run_joins_its_small_files(ours: Archiving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.pipeline.jobs.archive.COMPACT_EVERY", 3)
+    ids = add_numbers(ours.client, ours.stream, 0, 100)
+
+    assert ours.run(max_entries_per_batch=20).batches == 5
+    assert len(open_table(ours.folder).files()) < 5
+    assert ours.ids == ids and ours.run().entries == 0
+
+
 def test_an_archive_may_begin_later_than_the_stream(ours: Archiving) -> None:
     old = add_numbers(ours.client, ours.stream, 0, 10)
     assert ours.run(start="now").entries == 0
