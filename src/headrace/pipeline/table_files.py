@@ -16,8 +16,8 @@ from headrace.pipeline.tables.table import NewFile, Table, check_partition, part
 
 MAX_OPEN_FILES: Final = 40  # Per task, each with a row group in memory; beyond, the one opened first is finished.
 BAD_LETTERS: Final = " ,;{}()\n\t="  # Delta takes none of these in the name of a column.
-NULL_MARK: Final = "\x01"
-SEPARATOR: Final = "\x00"
+
+Values = tuple[str | None, ...]  # Of the partition columns, as text.
 
 
 class RowWriter:
@@ -29,7 +29,7 @@ class RowWriter:
         self.partition_by = partition_by
         self.file_schema = pa.schema([field for field in schema if field.name not in partition_by])
         self.done: list[NewFile] = []
-        self._open: dict[str, tuple[str, dict[str, str | None], FileWriter]] = {}
+        self._open: dict[Values, tuple[str, dict[str, str | None], FileWriter]] = {}
 
     def write(self, batches: Iterable[Any]) -> list[NewFile]:
         try:
@@ -50,20 +50,16 @@ class RowWriter:
                 self._open_file(key)
             self._open[key][2].write(part.select(self.file_schema.names))
 
-    def _open_file(self, key: str) -> None:
+    def _open_file(self, key: Values) -> None:
         if len(self._open) >= MAX_OPEN_FILES:
             self._close(next(iter(self._open)))
-        values = key.split(SEPARATOR) if self.partition_by else []
-        partition = {
-            name: None if value in (NULL_MARK, "") else value
-            for name, value in zip(self.partition_by, values, strict=True)
-        }
+        partition = {name: value or None for name, value in zip(self.partition_by, key, strict=True)}
         check_partition({name: value for name, value in partition.items() if value is not None})
         folder = partition_folder(partition)
         path = f"{folder}/{new_file_name('rows')}" if folder else new_file_name("rows")
         self._open[key] = (path, partition, FileWriter(self.table.staging(path), self.file_schema))
 
-    def _close(self, key: str) -> None:
+    def _close(self, key: Values) -> None:
         path, partition, writer = self._open.pop(key)
         size_bytes = writer.close()
         self.done.append(NewFile(path, writer.rows, size_bytes, partition))
@@ -75,16 +71,17 @@ def fit(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def split(rows: Any, partition_by: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """The rows of each partition, in their order, under the texts of its values."""
+def split(rows: Any, partition_by: tuple[str, ...]) -> Iterator[tuple[Values, Any]]:
+    """The rows of each partition, in their order, under its values."""
     if not partition_by:
-        yield "", rows
+        yield (), rows
         return
-    texts = [pc.fill_null(rows.column(name).cast(pa.string()), NULL_MARK) for name in partition_by]
-    keys = pc.binary_join_element_wise(*texts, SEPARATOR).dictionary_encode()
+    columns = [rows.column(name).cast(pa.string()).dictionary_encode("encode") for name in partition_by]
+    # Joined are the places of the values, not the values: these may hold any letter.
+    keys = pc.binary_join_element_wise(*(one.indices.cast(pa.string()) for one in columns), ",").dictionary_encode()
     for place, key in enumerate(keys.dictionary.to_pylist()):
-        mask = pc.equal(keys.indices, place)
-        yield key, rows if len(keys.dictionary) == 1 else rows.filter(mask)
+        values = tuple(one.dictionary[int(index)].as_py() for one, index in zip(columns, key.split(","), strict=True))
+        yield values, rows if len(keys.dictionary) == 1 else rows.filter(pc.equal(keys.indices, place))
 
 
 def without_constraints(schema: Any) -> Any:

@@ -147,7 +147,8 @@ def table_folder(path: str | Path) -> Path:
     if text.startswith("file://"):
         text = unquote(text.removeprefix("file://"))
     elif URL.match(text):
-        raise ConfigError(f"{text!r} is a URL; tables lie in folders. Give the path of one, or mount it.")
+        scheme = text.partition("://")[0]  # The rest may hold a password.
+        raise ConfigError(f"{scheme}://… is a URL; tables lie in folders. Give the path of one, or mount it.")
     return Path(text).expanduser().absolute()
 
 
