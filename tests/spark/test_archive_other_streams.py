@@ -65,10 +65,10 @@ def archiving(url: str, name: str, tmp_path: Path) -> Archive:
     """`with archiving() as running`: the archive of one stream, or of a pattern."""
 
     @contextmanager
-    def start(*, pattern: str | None = None, fails: bool = True) -> Iterator[Running]:
+    def start(*, pattern: str | None = None, fails: bool = True, checkpoint: Path | None = None) -> Iterator[Running]:
         plan = make_plan(
             () if pattern else name, tmp_path / "archive", pattern=pattern, url=url, name=f"archive-{name}",
-            format=None, start="beginning", trim=True, max_entries_per_batch=1000, checkpoint=None,
+            format=None, start="beginning", trim=True, max_entries_per_batch=1000, checkpoint=checkpoint,
             fail_on_data_loss=fails,
         )  # fmt: skip
         table = create_archive(plan.folder)
@@ -203,6 +203,20 @@ def test_files_that_went_before_the_commit_are_not_committed(
             running.writer.commit(messages, 0)
         running.step()
     assert len(running.values) == 4 and client.stream(name).length() == 0
+
+
+def test_a_folder_that_is_no_checkpoint_of_the_archive_is_left_as_it_is(
+    client: Client, name: str, archiving: Archive, tmp_path: Path
+) -> None:
+    add(client, name, 1, 5)
+    letters = tmp_path / "documents"
+    (letters / "offsets").mkdir(parents=True)
+    (letters / "letter.txt").write_text("dear")
+
+    with pytest.raises(ConfigError, match="is not the checkpoint of this archive"), archiving(checkpoint=letters):
+        pass
+
+    assert (letters / "letter.txt").read_text() == "dear" and find_hold(client, f"archive-{name}", name) is None
 
 
 def test_a_name_that_reads_as_null_is_refused(client: Client, name: str, archiving: Archive) -> None:

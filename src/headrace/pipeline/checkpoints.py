@@ -4,6 +4,9 @@ The table alone knows what is archived. The checkpoint adds what tells lost entr
 from run to run, but only while it agrees: its last batch, or the one before it, ends where the table ends. Otherwise,
 and where it cannot be read, the archive begins a new one behind what the table has. Nothing is lost or doubled.
 
+A folder that the user chose is the archive's own from the first run on: it says so in a file of its own. A folder with
+anything else in it, like the checkpoint of another query, is neither followed nor removed.
+
 Spark's layout: `offsets/N` is written before batch N runs: a line with the version, one of settings, one of positions.
 """
 
@@ -17,6 +20,7 @@ from headrace.errors import ConfigError, TableError
 from headrace.pipeline.offsets import parse_offsets
 
 VERSION: Final = "v1"
+MARK: Final = "headrace-archive"  # The file that says whose checkpoint it is.
 
 
 def fits(checkpoint: Path, positions: Mapping[str, int]) -> bool:
@@ -45,6 +49,29 @@ def agree(planned: Mapping[str, int], positions: Mapping[str, int]) -> bool:
     return planned.keys() <= positions.keys() and all(
         planned.get(stream, 0) == positions[stream] for stream in positions
     )
+
+
+def check_own(checkpoint: Path, owner: str) -> None:
+    """Raises ConfigError unless the folder is empty, or missing, or the checkpoint of this owner."""
+    try:
+        if not checkpoint.exists() or not any(checkpoint.iterdir()):
+            return
+        if (checkpoint / MARK).is_file() and (checkpoint / MARK).read_text() == owner:
+            return
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the checkpoint {checkpoint} cannot be used: {error}.") from error
+    raise ConfigError(
+        f"the folder {checkpoint} is not the checkpoint of this archive and holds other files. Give a new folder, or "
+        "leave the checkpoint out."
+    )
+
+
+def claim(checkpoint: Path, owner: str) -> None:
+    try:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        (checkpoint / MARK).write_text(owner)
+    except OSError as error:
+        raise TableError(f"the checkpoint {checkpoint} cannot be written: {error.strerror}.") from error
 
 
 def discard(checkpoint: Path) -> None:

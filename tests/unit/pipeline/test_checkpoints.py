@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipeline.checkpoints import discard, fits
+from headrace.errors import ConfigError
+from headrace.pipeline.checkpoints import check_own, claim, discard, fits
 from headrace.pipeline.entry_ids import id_of
 
 
@@ -51,6 +52,20 @@ def test_what_cannot_be_read_is_not_gone_on_with(checkpoint: Path, tmp_path: Pat
     for text in ("", "v2\n{}\n{}", "v1\n{}\n{", "v1\n{}\n[]", 'v1\n{}\n{"orders": "x"}'):
         (checkpoint / "offsets" / "10").write_text(text)
         assert not fits(checkpoint, at(orders="8-0", parcels="7-0"))
+
+
+def test_a_folder_with_anything_else_is_not_taken_for_a_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
+    """Such as the checkpoint of another query: it would be gone on with, or removed."""
+    with pytest.raises(ConfigError, match="is not the checkpoint of this archive"):
+        check_own(checkpoint, "archive ./here")
+
+    new = tmp_path / "new"
+    check_own(new, "archive ./here")
+    claim(new, "archive ./here")
+    write_batch(new, 0, orders="5-0")
+    check_own(new, "archive ./here")
+    with pytest.raises(ConfigError, match="holds other files"):
+        check_own(new, "archive ./there")
 
 
 def test_discarding_leaves_nothing_and_may_be_repeated(checkpoint: Path) -> None:

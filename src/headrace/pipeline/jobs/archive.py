@@ -70,6 +70,16 @@ class Plan:
     fail_on_data_loss: bool
     trims: bool
 
+    @property
+    def owner(self) -> str:
+        """Of the checkpoint."""
+        return f"{self.name} {self.folder}"
+
+    @property
+    def has_own_checkpoint(self) -> bool:
+        """Not one that the user chose."""
+        return self.folder / OWN_FOLDER in self.checkpoint.parents
+
 
 def archive(
     streams: str | Sequence[str] = (),
@@ -190,6 +200,8 @@ def prepare(client: Client, plan: Plan, table: Table) -> dict[str, int]:
     """Puts the holds in place and registers the archive. Behind which ID each stream is to be read."""
     asked = Archive(plan.name, str(plan.folder), table.format, pattern=plan.pattern)
     archives.reject_other_place(client, asked)
+    if not plan.has_own_checkpoint:
+        checkpoints.check_own(plan.checkpoint, plan.owner)
     check_files(table)
     names = plan.streams or tuple(list_matching(client, plan.pattern or "*"))
     for name in names:
@@ -262,6 +274,7 @@ def check_loss(stream: str, through: int, last_id: int, deleted_id: int, plan: P
 def start_query(spark: Any, plan: Plan, positions: dict[str, int], trigger: dict[str, Any]) -> Any:
     if not checkpoints.fits(plan.checkpoint, positions):
         checkpoints.discard(plan.checkpoint)
+    checkpoints.claim(plan.checkpoint, plan.owner)
     target = ArchiveTarget(str(plan.folder), plan.name).to_option()
     starts = {stream: text_of(min(after + 1, MAX_ID)) for stream, after in positions.items()}
     reader = spark.readStream.format("headrace").option("url", plan.url).option("archive", target)
