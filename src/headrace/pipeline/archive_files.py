@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from headrace.client.client import Client
 from headrace.client.results import LAST_TIME_MS
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, TableError
 from headrace.pipeline.archive_layout import ENCODINGS, FILE_SCHEMA
 from headrace.pipeline.archives import hold_new
 from headrace.pipeline.entry_ids import FIRST_TIME_MS, text_of
@@ -113,9 +113,12 @@ class SliceWriter:
                 for begin, end, day in day_runs(page.ms):
                     self._write_run(batch.slice(begin, end - begin), page.ms[begin], page.ms[end - 1], day)
             self._close()
-        except BaseException:
+        except BaseException as error:
             if self._file is not None:
                 self._file.writer.discard()
+            if isinstance(error, OSError):
+                reason = error.strerror or str(error)
+                raise TableError(f"the table at {self.table.path} cannot be written: {reason}.") from error
             raise
         return self.done
 

@@ -7,6 +7,7 @@ removes those. The encodings are chosen by measurement, see docs/decisions/005-a
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,10 +54,11 @@ class FileWriter:
         return size_bytes
 
     def discard(self) -> None:
-        """Give up: nothing stays behind."""
-        self._writer.close()
-        self._file.close()
+        """Give up: nothing stays behind, also where closing fails as the disk is full."""
         self._partial.unlink(missing_ok=True)
+        for one in (self._writer, self._file):
+            with suppress(OSError):
+                one.close()
 
     def _flush(self) -> None:
         if self._waiting:
