@@ -146,7 +146,7 @@ def test_what_can_be_refused_without_spark_does_not_wait_for_it(
     shell: Shell, orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("headrace.pipeline.session.session", lambda *_, **__: pytest.fail("Spark was started."))
+    monkeypatch.setattr("headrace.cli.spark.spark_session", lambda *_, **__: pytest.fail("Spark was started."))
 
     ended = shell(*(word.replace("{name}", orders.name) for word in words))
 
