@@ -24,6 +24,8 @@ from headrace.pipeline.archive_sink import ArchiveWriter
 from headrace.pipeline.archives import find_hold, group_of
 from headrace.pipeline.entry_ids import id_of, text_of
 from headrace.pipeline.jobs.archive import Run, make_plan, prepare
+from headrace.pipeline.ranges import Slice
+from headrace.pipeline.seam import LivePart, live_option, parse_live_option, read_part
 from headrace.pipeline.source import HeadraceDataSource, StreamReader
 
 ALL = ReadAllAvailable()
@@ -217,6 +219,22 @@ def test_a_folder_that_is_no_checkpoint_of_the_archive_is_left_as_it_is(
         pass
 
     assert (letters / "letter.txt").read_text() == "dear" and find_hold(client, f"archive-{name}", name) is None
+
+
+def test_a_query_finds_what_an_archive_took_that_began_after_it(
+    url: str, client: Client, name: str, archiving: Archive
+) -> None:
+    add(client, name, 1, 10)
+    [part] = parse_live_option(live_option([LivePart(Slice(name, "0-0", "9-0"), None, looks=True)]))
+    assert [batch.num_rows for batch in read_part(url, part)] == [9]
+
+    with archiving() as running:
+        running.step()
+    add(client, name, 10, 12)
+
+    assert client.stream(name).length() == 2
+    ids = [entry_id for batch in read_part(url, part) for entry_id in batch.column("id").to_pylist()]
+    assert ids == [f"{number}-0" for number in range(1, 10)]
 
 
 def test_a_name_that_reads_as_null_is_refused(client: Client, name: str, archiving: Archive) -> None:

@@ -19,8 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from headrace.client.client import Client
 from headrace.client.results import LAST_TIME_MS
 from headrace.pipeline.archive_layout import ARCHIVE_DDL, ARCHIVE_SCHEMA, FILE_SCHEMA
+from headrace.pipeline.archives import list_archives
 from headrace.pipeline.entry_ids import FIRST_TIME_MS, MAX_PART, id_of, text_of
 from headrace.pipeline.filters import Narrowing, push
 from headrace.pipeline.ranges import Extent, Slice
@@ -37,18 +39,25 @@ ROWS_PER_BATCH: Final = 10_000  # Read from the archive at a time.
 
 @dataclass(frozen=True, slots=True)
 class LivePart(InputPartition):
-    """What one task reads. `archive` is the folder of the table, None where nothing of the slice can go there."""
+    """What one task reads. `archive` is the folder of the table, None where nothing of the slice can go there.
+
+    Where there was no archive yet, it `looks` for one: it may have begun since, and have removed what it has.
+    """
 
     piece: Slice
     archive: str | None
+    looks: bool = False
 
 
 def live_option(parts: list[LivePart]) -> str:
-    return json.dumps([{**asdict(part.piece), "archive": part.archive} for part in parts])
+    return json.dumps([{**asdict(part.piece), "archive": part.archive, "looks": part.looks} for part in parts])
 
 
 def parse_live_option(text: str) -> list[LivePart]:
-    return [LivePart(archive=facts.pop("archive"), piece=Slice(**facts)) for facts in json.loads(text)]
+    return [
+        LivePart(archive=facts.pop("archive"), looks=facts.pop("looks"), piece=Slice(**facts))
+        for facts in json.loads(text)
+    ]
 
 
 class LiveDataSource(DataSource):
@@ -100,11 +109,18 @@ def read_part(url: str, part: LivePart) -> Iterator[Any]:
     """The entries of the slice as Arrow batches: those in the stream, then those that went to the archive meanwhile."""
     seen = Seen()
     for page in read_slice(url, part.piece, checks=LossCheck(fails=False)):
-        if part.archive is not None:
+        if part.archive is not None or part.looks:
             seen.add(page.ms, page.seq)
         yield with_day(make_batch(page, part.piece.stream, LIVE_SCHEMA), page.ms)
-    if part.archive is not None:
-        yield from read_archived(part.archive, part.piece, seen)
+    path = find_archive_path(url, part.piece.stream) if part.looks else part.archive
+    if path is not None:
+        yield from read_archived(path, part.piece, seen)
+
+
+def find_archive_path(url: str, stream: str) -> str | None:
+    """Of an archive that keeps the stream by now. What one of several has removed, all of them have."""
+    with Client(url) as client:
+        return next((one.path for one in list_archives(client) if stream in one.streams), None)
 
 
 class Seen:

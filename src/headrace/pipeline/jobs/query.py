@@ -124,7 +124,8 @@ def read_live(spark: Any, url: str, info: StreamInfo, archive: Archive | None, s
 
     through = None if stored is None else stored.through([info.name]).get(info.name)
     path = None if archive is None else archive.path
-    parts = [LivePart(piece, path) for piece in cut(spark, info, through or 0, id_of(info.last_id))]
+    pieces = cut(spark, info, through or 0, id_of(info.last_id))
+    parts = [LivePart(piece, path, looks=archive is None) for piece in pieces]
     if archive is not None and through is not None:
         start = min(archive.starts.get(info.name, 0), through)
         parts += [LivePart(piece, None) for piece in cut(spark, info, 0, start)]
