@@ -82,7 +82,8 @@ def spark_session(name: str, master: str | None) -> Iterator[Any]:
 def one_sentence(*, verbose: bool) -> Iterator[None]:
     """Whatever fails inside is a HeadraceError outside. Options that a job refuses are wrong usage."""
     try:
-        yield
+        with quiet_logs(verbose=verbose):
+            yield
     except ConfigError as error:
         show_trace(verbose=verbose)
         raise WrongUsage(with_options(str(error))) from error
@@ -123,8 +124,28 @@ def innermost(text: str) -> str:
     return CODE.sub("", str(found[-1]).strip()).rstrip(".") + "."
 
 
+@contextmanager
+def quiet_logs(*, verbose: bool) -> Iterator[None]:
+    """Nothing that Python's side of Spark logs is shown: at Ctrl-C that is a page of traces."""
+    if wants_all(verbose=verbose):
+        yield
+        return
+    import logging
+
+    nowhere = logging.NullHandler()
+    logging.getLogger().addHandler(nowhere)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(nowhere)
+
+
+def wants_all(*, verbose: bool) -> bool:
+    return verbose or os.environ.get("HEADRACE_DEBUG", "0") not in ("", "0")
+
+
 def show_trace(*, verbose: bool) -> None:
-    if verbose or os.environ.get("HEADRACE_DEBUG", "0") not in ("", "0"):
+    if wants_all(verbose=verbose):
         import traceback
 
         traceback.print_exc(file=sys.stderr)

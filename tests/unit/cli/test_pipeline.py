@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -175,6 +176,19 @@ def test_loss_is_told_with_the_option_of_the_command(said: str, shown: str) -> N
 
     assert str(failure.value) == shown
     assert shown in str(explained(RuntimeError(TRACE.format(kind="DataLoss", sentence=said))))
+
+
+@pytest.mark.parametrize(("verbose", "shown"), [("False", ""), ("True", "ERROR:root:lost the connection\n")])
+def test_what_sparks_libraries_log_is_shown_only_on_demand(verbose: str, shown: str) -> None:
+    code = f"""
+import logging
+from headrace.cli.spark import one_sentence
+with one_sentence(verbose={verbose}):
+    logging.error("lost the connection")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ended.stderr == shown
 
 
 # Ctrl-C
