@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -366,3 +367,21 @@ def test_a_table_may_be_moved_to_another_folder(table: Table, tmp_path: Path) ->
 
     assert numbers_in(moved) == [1] and moved.through() == {"orders": 1}
     check_files(moved)
+
+
+def test_what_was_committed_since_the_table_was_opened_is_not_vacuumed(tmp_path: Path) -> None:
+    """A long batch: its file is older than the retention when it is committed."""
+    table = create_table(tmp_path / "table", SCHEMA, format="parquet", partition_by=("stream", "day"))
+    opened_before = open_table(table.path)
+    new = write(table, 1)
+    os.utime(table.staging(new.path), (0, 0))
+    append_without_moving(table, new)
+
+    assert opened_before.vacuum(1, dry_run=False) == []
+    assert numbers_in(table) == [1]
+
+
+def append_without_moving(table: Table, new: NewFile) -> None:
+    """A commit whose process dies before it moves its files."""
+    change = {"add": [asdict(new)], "remove": [], "through": {}, "queries": {}, "time_ms": 0}
+    (table.path / "_headrace" / "log" / f"{0:020d}.json").write_text(json.dumps(change))

@@ -182,12 +182,12 @@ class ParquetFolder:
             sync_folder(folder)
 
     def vacuum(self, retention_hours: int, *, dry_run: bool) -> list[str]:
-        oldest_ms = time.time_ns() // 1_000_000 - retention_hours * HOUR_MS
+        with self._only_writer():  # Nobody commits meanwhile what is taken for left behind.
+            return self._vacuum(time.time_ns() // 1_000_000 - retention_hours * HOUR_MS, dry_run=dry_run)
+
+    def _vacuum(self, oldest_ms: int, *, dry_run: bool) -> list[str]:
         names = {Path(path).name for path in self._state.files}
-        found = [
-            one for one in (self._own / "staged").iterdir()
-            if one.name not in names and one.stat().st_mtime_ns // 1_000_000 < oldest_ms
-        ]  # fmt: skip
+        found = [one for one in (self._own / "staged").iterdir() if one.name not in names and is_older(one, oldest_ms)]
         for path, removed_ms in self._state.removed.items():
             one = self._own / "replaced" / Path(path).name
             if removed_ms < oldest_ms and one.exists():
@@ -196,6 +196,14 @@ class ParquetFolder:
             for one in found:
                 one.unlink(missing_ok=True)
         return [str(one.relative_to(self.path)) for one in found]
+
+
+def is_older(path: Path, time_ms: int) -> bool:
+    """Whether it was last changed before. A task may give it another name at any moment: then it was not."""
+    try:
+        return path.stat().st_mtime_ns // 1_000_000 < time_ms
+    except FileNotFoundError:
+        return False
 
 
 def move(source: Path, target: Path) -> bool:
