@@ -16,7 +16,7 @@ SQL = """
     select 17 id, cast(18446744073709551615 as decimal(20,0)) id_ms, cast(1.5 as decimal(3,1)) total,
            timestamp'2026-07-01 12:30:00.5Z' at, timestamp_ntz'2026-07-01 12:30:00' at_home, date'2026-07-01' day,
            cast('tea' as binary) data, unhex('FF00') odd, map('type', 'refund') fields,
-           array(named_struct('name', cast('a' as binary), 'value', null)) pairs, null nothing, 18 id
+           array(named_struct('name', cast('a' as binary), 'value', cast(null as binary))) pairs, null nothing, 18 id
 """
 PLAIN = {
     "id": 17,
