@@ -277,7 +277,7 @@ def test_an_archive_from_mid_stream_trims_nothing_while_older_entries_are_there(
 def test_a_lost_registry_is_made_again_from_the_table_and_no_row_doubles(ours: Archiving) -> None:
     ids = add_numbers(ours.client, ours.stream, 0, 10)
     ours.run(start=ids[3])
-    ours.client.command("DEL", "hr:archives")
+    ours.client.command("HDEL", "hr:archives", ours.name)
 
     ours.run()
 

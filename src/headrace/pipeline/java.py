@@ -35,15 +35,32 @@ exec {java} "$@"
 """
 
 
+PYTHON_SCRIPT: Final = """\
+#!/bin/sh
+# Python for Spark, at a path without spaces.
+exec {python} "$@"
+"""
+
+
 def java_home(environment: Mapping[str, str]) -> Path:
     """The folder that Spark shall take for JAVA_HOME. Raises ConfigError where there is no Java that will do."""
-    script = SCRIPT.format(java=shlex.quote(str(find_java(environment))))
+    return wrapper_home(SCRIPT.format(java=shlex.quote(str(find_java(environment)))), environment, "java")
+
+
+def python_command(python: str, environment: Mapping[str, str]) -> str:
+    """What Spark shall take for PYSPARK_PYTHON: with spaces in its path, Spark would find no formats by itself."""
+    if shlex.quote(python) == python:
+        return python
+    return str(wrapper_home(PYTHON_SCRIPT.format(python=shlex.quote(python)), environment, "python") / "bin" / "python")
+
+
+def wrapper_home(script: str, environment: Mapping[str, str], name: str) -> Path:
     try:
-        return write_home(script, cache_folder(environment))
+        return write_home(script, cache_folder(environment), name)
     except (OSError, RuntimeError):  # A full disk, a read-only account, no home at all: a folder for this process.
         folder = Path(tempfile.mkdtemp(prefix="headrace-java-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return write_home(script, folder)
+        return write_home(script, folder, name)
 
 
 def find_java(environment: Mapping[str, str]) -> Path:
@@ -105,10 +122,10 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return base / "headrace" / "java"
 
 
-def write_home(script: str, folder: Path) -> Path:
-    """Makes `folder/DIGEST/bin/java`, or finds it as it should be. Several processes may do so at once."""
+def write_home(script: str, folder: Path, name: str = "java") -> Path:
+    """Makes `folder/DIGEST/bin/NAME`, or finds it as it should be. Several processes may do so at once."""
     home = folder / hashlib.sha256(script.encode()).hexdigest()[:16]
-    target = home / "bin" / "java"
+    target = home / "bin" / name
     if is_ours(target, script):
         return home
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -153,11 +153,12 @@ def variables(given: Mapping[str, str], *, is_local: bool) -> dict[str, str]:
     """
     import pyspark
 
-    from headrace.pipeline.java import java_home
+    from headrace.pipeline.java import java_home, python_command
 
+    python = python_command(sys.executable, given)
     wanted = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),  # Spark's own search breaks on a path with spaces.
     }
     if is_local:

@@ -183,3 +183,17 @@ def test_the_packaged_java_is_new_enough_and_runs() -> None:
 
     assert packaged is not None and packaged.is_relative_to(sys.prefix)
     assert java.major_version(packaged) == 21
+
+
+def test_a_python_at_a_path_with_spaces_is_given_to_spark_by_one_without(tmp_path: Path) -> None:
+    place = tmp_path / "head race"
+    place.mkdir()
+    python = place / "python"
+    python.write_text('#!/bin/sh\necho "$#:$1"\n')
+    python.chmod(0o755)
+
+    command = java.python_command(str(python), {"XDG_CACHE_HOME": str(tmp_path)})
+
+    assert " " not in command
+    assert subprocess.run([command, "a b"], capture_output=True, text=True, check=True).stdout == "1:a b\n"
+    assert java.python_command("/usr/bin/python3", {}) == "/usr/bin/python3"
