@@ -41,10 +41,18 @@ def spark_deployments() -> list[Deployment]:
     return [one for one in deployments() if not one.is_in_process and not one.name.endswith(shapes)]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "costly(server): on the other servers in make test-long only")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
+        costly = metafunc.definition.get_closest_marker("costly")
+        kind = "" if costly is None else costly.args[0]
         chosen = [
-            pytest.param(one, marks=[pytest.mark.long] if one.is_long else [], id=one.name)
+            pytest.param(
+                one, marks=[pytest.mark.long] if one.is_long or not one.name.startswith(kind) else [], id=one.name
+            )
             for one in spark_deployments()
         ]
         metafunc.parametrize("server", chosen, scope="session")

@@ -173,6 +173,7 @@ def after_killing_tasks(
     return is_reached
 
 
+@pytest.mark.costly("valkey")
 def test_drivers_and_tasks_killed_at_any_moment_lose_and_double_nothing(
     spark: Any, url: str, name: str, tmp_path: Path
 ) -> None:

@@ -247,6 +247,7 @@ def run_alone(name: str, *options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_an_example_runs_by_itself_with_a_broker_of_its_own() -> None:
     said = run_alone("late_events")
 

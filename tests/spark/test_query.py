@@ -75,6 +75,7 @@ def running(*jobs: Callable[[Event], Any]) -> Iterator[list[BaseException]]:
             thread.join()
 
 
+@pytest.mark.costly("headrace")
 def test_while_an_archive_trims_no_row_is_missing_and_none_comes_twice(
     spark: Any, url: str, client: Client, stream: Any, lake: Path
 ) -> None:

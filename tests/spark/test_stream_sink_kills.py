@@ -70,6 +70,7 @@ def kill_again_and_again(url: str, client: Client, name: str, folder: Path, *, k
     assert len(left) == len(dead) + 1, "nothing else is kept but the fence"
 
 
+@pytest.mark.costly("headrace")
 def test_tasks_that_fail_and_a_driver_killed_in_the_middle_of_a_batch_write_every_row_once(
     url: str, client: Client, name: str, tmp_path: Path
 ) -> None:

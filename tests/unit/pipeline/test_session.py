@@ -11,6 +11,7 @@ import pytest
 
 import headrace.pipeline
 from headrace.errors import ConfigError
+from headrace.pipeline.java import python_command
 from headrace.pipeline.session import check_packages, check_shell, environment, quiet_logs, session, variables
 
 FITTING = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "2.3.3", "numpy": "2.4.6"}
@@ -63,7 +64,7 @@ def test_a_missing_bash_is_told(tmp_path: Path) -> None:
 def test_workers_run_the_python_of_the_driver_and_find_headrace() -> None:
     found = variables({"PATH": os.environ["PATH"], "PYTHONPATH": "mine"}, is_local=True)
 
-    assert found["PYSPARK_PYTHON"] == sys.executable
+    assert found["PYSPARK_PYTHON"] == python_command(sys.executable, {})
     assert found["SPARK_LOCAL_IP"] == "127.0.0.1"
     first, *rest = found["PYTHONPATH"].split(os.pathsep)
     assert Path(first, "headrace", "pipeline").is_dir() and Path(first, "pyspark_headrace").is_dir()
