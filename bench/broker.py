@@ -89,6 +89,7 @@ class Machine:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs are started without it.
     try:
         return run(options)
     except (ServerError, LoadError) as error:
