@@ -19,7 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, whatever the import mode
 
-from support.deployments import Deployment, deployments
+from support.deployments import Deployment, deployments, running_fleet
 from support.flavours import LoopThread, Spy, open_client
 
 COUNTER = itertools.count(1)
@@ -45,14 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Callable[[Deployment], str]]:
     """Starts each deployment at its first use and keeps it for the whole run."""
-    running: dict[str, str] = {}
-    with ExitStack() as stack:
-
-        def get(deployment: Deployment) -> str:
-            if deployment.name not in running:
-                running[deployment.name] = stack.enter_context(deployment.start())
-            return running[deployment.name]
-
+    with running_fleet() as get:
         yield get
 
 

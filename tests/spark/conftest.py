@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, w
 
 from headrace import Client
 from headrace.pipeline.session import session
-from support.deployments import Deployment, deployments
+from support.deployments import Deployment, deployments, running_fleet
 
 COUNTER = itertools.count(1)
 DRAIN_TIMEOUT_S = 120
@@ -70,14 +70,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Callable[[Deployment], str]]:
     """Starts each server at its first use and keeps it for the whole run."""
-    running: dict[str, str] = {}
-    with ExitStack() as stack:
-
-        def get(deployment: Deployment) -> str:
-            if deployment.name not in running:
-                running[deployment.name] = stack.enter_context(deployment.start())
-            return running[deployment.name]
-
+    with running_fleet() as get:
         yield get
 
 

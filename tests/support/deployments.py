@@ -274,3 +274,17 @@ def behind_sentinels(kind: Kind) -> Iterator[str]:
 def pairs(reply: object) -> dict[bytes, bytes]:
     assert isinstance(reply, list)
     return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
+@contextmanager
+def running_fleet() -> Iterator[Callable[[Deployment], str]]:
+    """Gives the URL of a deployment, which is started at its first use and stopped with the block."""
+    running: dict[str, str] = {}
+    with ExitStack() as stack:
+
+        def get(deployment: Deployment) -> str:
+            if deployment.name not in running:
+                running[deployment.name] = stack.enter_context(deployment.start())
+            return running[deployment.name]
+
+        yield get
