@@ -22,7 +22,7 @@ class State:
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
-        "port", "build",
+        "port", "build", "event_kinds", "events",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -49,6 +49,8 @@ class State:
         self.expired_actively = 0  # Of those, before anybody asked for them.
         self.port = 0
         self.build = "plain"
+        self.event_kinds = 0  # Of keyspace events (commands/notifications.py) somebody asked for.
+        self.events: list[tuple[int, int, bytes, bytes]] = []  # Kind, database, event, key; not published yet.
 
     def open_call(self, now_ms: int, address: str, local_address: str) -> "Call":
         """A new client."""
@@ -170,6 +172,11 @@ class Call:
     def wake(self, database: int, key: bytes) -> None:
         """Let those who wait for the key look again, once the command is done."""
         self.state.wakes.append((database, key))
+
+    def notify(self, kind: int, event: bytes, key: bytes) -> None:
+        """A keyspace event, for those who asked for its kind. Published once the command is done."""
+        if self.state.event_kinds & kind:
+            self.state.events.append((kind, self.db.number, event, key))
 
     def watch(self, key: bytes) -> None:
         place = (self.db.number, key)
