@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
+from headrace.commands import apply_queues
 from headrace.commands.call import State
 from headrace.commands.stream_settings import set_stream_id
 from headrace.engine.dump import load_value
@@ -269,4 +270,5 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.CLEAR: clear,
     kinds.SWAP: swap,
     kinds.MOVE: move,
+    **apply_queues.VERBS,
 }

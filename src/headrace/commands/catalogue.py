@@ -20,6 +20,7 @@ TITLES: Final = {
     "list": "Lists",
     "hash": "Hashes",
     "set": "Sets",
+    "queue": "Reliable queues",
     "headrace": "Steps of headrace",
     "transactions": "Transactions",
     "connection": "Connections",
@@ -69,7 +70,7 @@ def subcommands_of(made: Command) -> list[Command]:
 
 
 def flags_of(made: Command) -> list[str]:
-    has_loose_keys = any(place.keyword for place in made.key_places)
+    has_loose_keys = any(place.keyword or place.behind for place in made.key_places)
     return made.flags + ["movablekeys"] if has_loose_keys and "movablekeys" not in made.flags else made.flags
 
 
@@ -99,6 +100,9 @@ def describe_place(place: KeyPlace) -> Value:
     flags: list[Value] = [Status(flag) for flag in place.flags]
     if place.keyword:
         search = ["type", "keyword", "spec", Pairs(["keyword", place.keyword, "startfrom", place.keyword_start])]
+    elif place.behind:
+        unknown = Pairs(["type", "unknown", "spec", Pairs([])])
+        return Pairs(["flags", Unordered(flags), "begin_search", unknown, "find_keys", unknown])
     else:
         search = ["type", "index", "spec", Pairs(["index", place.first])]
     found = Pairs(["lastkey", place.last, "keystep", place.step, "limit", place.limit])
@@ -247,7 +251,7 @@ def describe_on_page(made: Command, heading: str) -> list[str]:
         for paragraph in made.notes.split("\n\n"):
             lines += [" ".join(line.strip() for line in paragraph.splitlines()), ""]
     flags = ", ".join(made.flags) or "none"
-    origin = "Since headrace" if made.group == "headrace" else "As in Redis since"
+    origin = "Since headrace" if made.group in ("headrace", "queue") else "As in Redis since"
     lines += [f"{origin} {made.since}. {made.complexity.rstrip('.')}. Flags: {flags}.", ""]
     return lines
 

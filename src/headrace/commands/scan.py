@@ -60,7 +60,7 @@ def scan(ctx: Call, argv: list[bytes]) -> Outcome:
     for name in names:
         if options.takes(name):
             value = ctx.find(name)
-            if value is not None and (not options.type or type_name(value).encode() == options.type):
+            if value is not None and (not options.type or type_name(value).lower().encode() == options.type):
                 found.append(encode_bulk(name))
     return scan_reply(following, found)
 

@@ -30,7 +30,7 @@ class Argument:
 
     __slots__ = (
         "name", "kind", "token", "is_optional", "is_multiple", "repeats_token", "parts", "key_flags", "keyword",
-        "keyword_start", "since", "display",
+        "keyword_start", "behind", "since", "display",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str, token: str = "", parts: tuple["Argument", ...] = ()) -> None:
@@ -44,6 +44,7 @@ class Argument:
         self.key_flags = ""  # Of a key: what the command does with it.
         self.keyword = ""  # Of a key: the word its list stands behind, when its place is not fixed.
         self.keyword_start = 1  # Where looking for that word begins.
+        self.behind = ""  # Of keys that go to the end: the options, each with a value, that may stand before them.
         self.since = ""
         self.display = ""  # How the syntax line calls it, when not by its name.
 
@@ -68,8 +69,11 @@ class Argument:
         return all(part.has_fixed_size() for part in self.parts)
 
 
-def key(flags: str, name: str = "key", token: str = "", keyword: str = "", keyword_start: int = 1) -> Argument:
+def key(
+    flags: str, name: str = "key", token: str = "", keyword: str = "", keyword_start: int = 1, *, behind: str = ""
+) -> Argument:
     argument = Argument(name, "key", token)
+    argument.behind = behind
     argument.key_flags = flags
     argument.keyword = keyword
     argument.keyword_start = keyword_start
@@ -135,13 +139,14 @@ def added(since: str, argument: Argument) -> Argument:
 class KeyPlace:
     """Where one key argument stands: from a fixed place, or behind a keyword."""
 
-    __slots__ = ("flags", "first", "keyword", "keyword_start", "last", "step", "limit")
+    __slots__ = ("flags", "first", "keyword", "keyword_start", "behind", "last", "step", "limit")
 
     def __init__(self, argument: Argument, first: int, last: int, step: int) -> None:
         self.flags = [flag if flag in ACCESS else flag.lower() for flag in argument.key_flags.upper().split()]
         self.first = first
         self.keyword = argument.keyword
         self.keyword_start = argument.keyword_start
+        self.behind = argument.behind
         self.last = -1 if argument.keyword else last  # Counted from `first`; negative: from the end.
         self.step = step
         self.limit = 2 if argument.keyword else 0  # 2: the keys are the first half of what follows the keyword.
@@ -158,7 +163,7 @@ class Command:
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
         "is_write", "may_be_large", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword",
-        "keyword_start", "key_places",
+        "keyword_start", "behind", "key_places",
     )  # fmt: skip
 
     def __init__(
@@ -199,6 +204,7 @@ class Command:
         self.key_step = 0
         self.keyword = b""  # The word the keys stand behind: STREAMS.
         self.keyword_start = 1
+        self.behind: list[bytes] = []  # The options that may stand before the keys: COUNT and BLOCK of RQ.POP.
         self.key_places: list[KeyPlace] = []
         self.place_keys(len(words))
         self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
@@ -217,7 +223,8 @@ class Command:
         for place in self.key_places:
             self.keyword = place.keyword.encode()
             self.keyword_start = place.keyword_start
-            if not place.keyword:
+            self.behind = place.behind.encode().split()
+            if not place.keyword and not place.behind:
                 self.first_key = self.first_key or place.first
                 self.last_key = place.last if place.last < 0 else place.first
                 self.key_step = place.step
@@ -231,7 +238,19 @@ class Command:
             for index in range(self.keyword_start, len(argv)):
                 if argv[index].upper() == self.keyword:
                     return argv[index + 1 : index + 1 + (len(argv) - index - 1) // 2]
+        if self.behind:
+            return keys_behind_options(argv, self.behind)
         return []
+
+
+def keys_behind_options(argv: list[bytes], options: list[bytes]) -> list[bytes]:
+    """The words from the first one on that is not an option; each option stands there once at most."""
+    index = 1
+    left = list(options)
+    while index < len(argv) and argv[index].upper() in left:
+        left.remove(argv[index].upper())
+        index += 2
+    return argv[index:]
 
 
 TABLE: Final[dict[bytes, Command]] = {}  # Every command under its UPPER and lower case name.

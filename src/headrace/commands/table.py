@@ -15,6 +15,9 @@ from headrace.commands import (
     keys,
     lists,
     pending,
+    queue_extensions,
+    queue_views,
+    queues,
     scan,
     server,
     sets,
@@ -28,5 +31,6 @@ from headrace.commands import (
 
 MODULES: Final = (
     clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, lists, pending,
-    scan, server, sets, settle, stream_info, stream_settings, streams, strings, transactions,
+    queue_extensions, queue_views, queues, scan, server, sets, settle, stream_info, stream_settings, streams, strings,
+    transactions,
 )  # fmt: skip

@@ -15,6 +15,7 @@ length in decimal, a colon, and that many bytes; numbers are fields in decimal. 
              groups: name, last ID, entries read, whether entries may repeat,
                  consumers: name, last seen, last active
                  deliveries by time: the consumer's place (-1: released), time, count, pending IDs
+    reliableq  queue_dump.py says
 
     e.g. the list (a, bc):   HRD1 4:list 1:2 1:a 2:bc, without the blanks, and four bytes of checksum
 
@@ -29,18 +30,25 @@ from typing import Final
 
 from headrace.engine.group import MAX_DELIVERIES, NEVER, Consumer, Delivery, Group
 from headrace.engine.idempotence import Idempotence
-from headrace.engine.ids import MAX_PART, id_of, name_of
+from headrace.engine.ids import MAX_PART, name_of
 from headrace.engine.keyspace import Stored
 from headrace.engine.node import Node
+from headrace.engine.payload import (
+    LONGEST_NUMBER,
+    MAX_NUMBER,
+    MIN_NUMBER,
+    Reader,
+    checked_id,
+    put_fields,
+    put_numbers,
+)
 from headrace.engine.publish_ids import ID_BITS, ID_MASK, PublishIds
+from headrace.engine.queue_dump import load_queue, put_queue
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
 
 MAGIC: Final = b"HRD1"
 CHECKSUM_BYTES: Final = 4
-LONGEST_NUMBER: Final = 20  # A sign and 64 bits.
-LONGEST_ID: Final = 41
-MIN_NUMBER: Final = -(2**63)
-MAX_NUMBER: Final = 2**63 - 1  # What a reply can hold.
 
 
 def dump_value(value: Stored) -> bytes:
@@ -59,6 +67,9 @@ def dump_value(value: Stored) -> bytes:
     elif isinstance(value, Stream):
         put_fields(parts, [b"stream"])
         put_stream(parts, value)
+    elif isinstance(value, ReliableQueue):
+        put_fields(parts, [b"reliableq"])
+        put_queue(parts, value)
     else:
         raise TypeError(f"no payload for {type(value).__name__}")
     body = b"".join(parts)
@@ -82,7 +93,7 @@ def load_value(payload: bytes, limits: NodeLimits) -> Stored:
     return value
 
 
-def load_kind(reader: "Reader", limits: NodeLimits) -> Stored:
+def load_kind(reader: Reader, limits: NodeLimits) -> Stored:
     kind = reader.text()
     if kind == b"string":
         return reader.text()
@@ -97,20 +108,12 @@ def load_kind(reader: "Reader", limits: NodeLimits) -> Stored:
         return set(members)
     if kind == b"stream":
         return load_stream(reader, limits)
+    if kind == b"reliableq":
+        return load_queue(reader)
     raise ValueError(f"unknown type {kind!r}")
 
 
 # Writing
-
-
-def put_fields(parts: list[bytes], fields: list[bytes]) -> None:
-    for field in fields:
-        parts.append(b"%d:" % len(field))
-        parts.append(field)
-
-
-def put_numbers(parts: list[bytes], numbers: list[int]) -> None:
-    put_fields(parts, [b"%d" % number for number in numbers])
 
 
 def put_stream(parts: list[bytes], stream: Stream) -> None:
@@ -174,62 +177,6 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
 
 
 # Reading
-
-
-class Reader:
-    """The fields of a payload, one after the other. Everything unexpected is a ValueError."""
-
-    __slots__ = ("data", "position", "end")
-
-    def __init__(self, data: bytes, start: int, end: int) -> None:
-        self.data = data
-        self.position = start
-        self.end = end
-
-    def text(self) -> bytes:
-        colon = self.data.find(b":", self.position, self.position + LONGEST_NUMBER)
-        digits = self.data[self.position : colon] if colon > 0 else b""
-        if not digits.isdigit():
-            raise ValueError(f"no field begins at {self.position}")
-        start = colon + 1
-        stop = start + int(digits)
-        if stop > self.end:
-            raise ValueError(f"the field at {self.position} is longer than the payload")
-        self.position = stop
-        return self.data[start:stop]
-
-    def number(self, low: int = 0, high: int = MAX_PART) -> int:
-        """A number from `low` to `high`, in 64 bits."""
-        digits = self.text()
-        if len(digits) > LONGEST_NUMBER:
-            raise ValueError("a number of more than 64 bits")
-        number = int(digits)
-        if number < low or number > high or b"%d" % number != digits:
-            raise ValueError(f"{number} is not a number that can stand here")
-        return number
-
-    def flag(self) -> bool:
-        number = self.number()
-        if number > 1:
-            raise ValueError(f"{number} is neither 0 nor 1")
-        return number == 1
-
-    def texts(self) -> list[bytes]:
-        """One at least: a key whose value is empty does not exist."""
-        return [self.text() for _ in range(self.number(1))]
-
-    def entry_id(self) -> int:
-        return checked_id(self.text())
-
-
-def checked_id(name: bytes) -> int:
-    """The ID of a name that must be written as we write it."""
-    if len(name) > LONGEST_ID or b"-" not in name:
-        raise ValueError(f"{name[:LONGEST_ID]!r} is not an entry ID")
-    entry_id = id_of(name)
-    if name_of(entry_id) != name or entry_id >> 64 > MAX_PART:
-        raise ValueError(f"{name!r} is not an entry ID")
-    return entry_id
 
 
 def load_hash(reader: Reader) -> dict[bytes, bytes]:

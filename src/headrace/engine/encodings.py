@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.engine.group import Group
 from headrace.engine.keyspace import Keyspace, Stored
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.stream import Stream
 
 LONGEST_EMBEDDED: Final = 44  # Redis's limit for a string stored inside its object.
@@ -33,6 +34,10 @@ GROUP_OBJECT: Final = 900
 CONSUMER_OBJECT: Final = 800
 DELIVERY_OBJECT: Final = 150
 ENTRY_NAME: Final = BYTES_OBJECT + 15
+QUEUE_OBJECT: Final = 1200
+QUEUE_ELEMENT: Final = 140  # Its object, and its place in the queue.
+DELIVERED_ELEMENT: Final = 60  # More, for a place that is found by its ID.
+ALARM: Final = 130
 PUBLISH_ID: Final = 300  # A short id, its place in two orders, a number of 176 bits.
 
 
@@ -49,6 +54,8 @@ def encoding_name(value: Stored) -> str:
         return "listpack"
     if isinstance(value, dict):
         return hash_encoding(value)
+    if isinstance(value, ReliableQueue):
+        return "raw"  # As Redis says of every type that a module brings.
     if len(value) <= INTSET_MEMBERS and all(is_integer(member) for member in value):
         return "intset"
     if len(value) <= LISTPACK_MEMBERS and all(len(member) <= LISTPACK_MEMBER_BYTES for member in value):
@@ -77,6 +84,8 @@ def estimate_bytes(value: Stored, samples: int = SAMPLE) -> int:
         return BYTES_OBJECT + len(value)
     if isinstance(value, Stream):
         return estimate_stream(value)
+    if isinstance(value, ReliableQueue):
+        return estimate_queue(value, samples)
     count = len(value)
     if count == 0:
         return SET_SLOT
@@ -104,6 +113,19 @@ def estimate_stream(stream: Stream) -> int:
     if stream.publish_ids is not None:
         total += len(stream.publish_ids.records) * PUBLISH_ID
     return total
+
+
+def estimate_queue(queue: ReliableQueue, samples: int) -> int:
+    undelivered = len(queue.fresh) + len(queue.returned)
+    count = undelivered + len(queue.delivered) + len(queue.delayed)
+    looked_at = samples if samples > 0 else count
+    sampled = list(islice(queue.fresh, looked_at)) + list(islice(queue.delivered.values(), looked_at))
+    sampled += list(islice(queue.delayed.values(), looked_at))
+    sampled += [element for _, element in islice(queue.returned, looked_at)]
+    bodies = sum([len(element.body) for element in sampled]) * count // max(1, len(sampled))
+    elements = count * (QUEUE_ELEMENT + ENTRY_NAME + BYTES_OBJECT) + bodies
+    room = max(queue.room, len(queue.delivered)) * (DICT_SLOT + DELIVERED_ELEMENT)
+    return QUEUE_OBJECT + elements + room + len(queue.alarms) * ALARM
 
 
 def estimate_group(group: Group) -> int:

@@ -7,6 +7,7 @@ as missing from then on; whoever meets it first removes it.
 from collections import deque
 from typing import Any, Final
 
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.scan import Orders
 from headrace.engine.stream import Stream
 
@@ -74,4 +75,6 @@ def type_name(value: Stored) -> str:
         return "list"
     if isinstance(value, dict):
         return "hash"
+    if isinstance(value, ReliableQueue):
+        return "RELIABLEQ"  # As the RedisRQ module calls it.
     return "set"

@@ -1,0 +1,372 @@
+"""Reliable queues: RQ.PUSH, RQ.POP, RQ.ACK, RQ.RECOVER.
+
+An element that was popped stays in its queue until it is acknowledged; one that nobody acknowledges is recovered. What
+comes due by itself (delays, retry times, times to live) is applied by `find_queue`, at the time of the call: every
+RQ command looks its queue up there, so all of them see the same. `queue_extensions.py` has what goes beyond the
+original RedisRQ module, `queue_views.py` what only looks.
+"""
+
+from typing import Final
+
+from headrace.commands.call import Call
+from headrace.commands.notifications import MODULE
+from headrace.commands.numbers import MAX_INTEGER, parse_integer, parse_within
+from headrace.commands.outcome import CHANGED, Outcome
+from headrace.commands.outcome import EMPTY_ARRAY as NOTHING_FOUND
+from headrace.commands.read_options import parse_timeout_ms
+from headrace.commands.spec import command, integer, key, many, optional, text
+from headrace.engine.ids import name_of, parse_strict_id
+from headrace.engine.keyspace import WRONG_TYPE
+from headrace.engine.reliable_queue import NEVER_MS, Element, ReliableQueue
+from headrace.engine.waiters import NO_TIME, Waiter
+from headrace.errors import CommandError
+from headrace.journal.record import (
+    QUEUE_ACK,
+    QUEUE_ADVANCE,
+    QUEUE_BURY,
+    QUEUE_DELIVER,
+    QUEUE_PUSH,
+    QUEUE_REDELIVER,
+    encode_record,
+)
+from headrace.wire.encoder import encode_array, encode_bulk, encode_null, encode_null_array
+
+PAUSED: Final = "PAUSED The queue takes no new elements until RQ.PAUSE lets them in again."
+POP_USAGE: Final = "ERR usage: RQ.POP [COUNT count] [BLOCK milliseconds] key [key ...], with a count of 0 or more"
+RECOVER_USAGE: Final = "ERR usage: RQ.RECOVER key count elapsed, both 0 or more"
+NO_WAIT: Final = -1
+
+
+def find_queue(ctx: Call, name: bytes) -> ReliableQueue | None:
+    """The queue as it is now, or None when the key is missing. Raises WRONGTYPE for other types."""
+    queue = ctx.find(name)
+    if queue is None:
+        return None
+    if not isinstance(queue, ReliableQueue):
+        raise CommandError(WRONG_TYPE)
+    if queue.alarms and queue.alarms[0][0] <= ctx.now_ms:
+        advance(ctx, name, queue)
+    return queue
+
+
+def advance(ctx: Call, name: bytes, queue: ReliableQueue) -> None:
+    """Apply what has come due. Like the end of a key's life this is no command's own effect: it notes itself."""
+    changed = queue.advance(ctx.now_ms)
+    if changed:
+        state = ctx.state
+        state.changes += changed
+        if ctx.journaling:
+            state.records.append(encode_record(QUEUE_ADVANCE, ctx.db.number, name, b"%d" % ctx.now_ms))
+        state.touch(ctx.db.number, name)
+        ctx.wake(ctx.db.number, name)
+        ctx.notify(MODULE, b"rq.due", name)
+
+
+def get_or_create(ctx: Call, name: bytes) -> ReliableQueue:
+    queue = find_queue(ctx, name)
+    if queue is None:
+        queue = ReliableQueue()
+        ctx.db.put(name, queue)
+    return queue
+
+
+def get_open_queue(ctx: Call, name: bytes) -> ReliableQueue:
+    """The queue to push to, created when missing."""
+    queue = get_or_create(ctx, name)
+    if not queue.takes_in:
+        raise CommandError(PAUSED)
+    return queue
+
+
+@command(
+    "RQ.PUSH", key("RW insert"), many(text("element")),
+    group="queue", flags="write denyoom fast", since="0.1.0", complexity="O(1) for each element",
+    summary="Append elements to a reliable queue, which is created when missing.", tips="nondeterministic_output",
+)  # fmt: skip
+def rq_push(ctx: Call, argv: list[bytes]) -> Outcome:
+    """The reply is the array of their IDs, in the order of the elements. A queue paused with IN answers -PAUSED."""
+    name = argv[1]
+    return push(ctx, name, get_open_queue(ctx, name), argv[2:])
+
+
+def push(ctx: Call, name: bytes, queue: ReliableQueue, bodies: list[bytes]) -> Outcome:
+    first_id = queue.next_id(ctx.now_ms)
+    names = queue.push(first_id, bodies)
+    ctx.state.changes += len(bodies) - 1
+    ctx.notify(MODULE, b"rq.push", name)
+    record = encode_record(QUEUE_PUSH, ctx.db.number, name, names[0], *bodies) if ctx.journaling else CHANGED
+    return Outcome(encode_names(names), record, name)
+
+
+def encode_names(names: list[bytes]) -> bytes:
+    return encode_array([encode_bulk(name) for name in names])
+
+
+# Pop
+
+
+class PopOptions:
+    __slots__ = ("count", "block_ms", "keys_at")
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.block_ms = NO_WAIT
+        self.keys_at = 1
+
+
+@command(
+    "RQ.POP", optional(integer("count", "COUNT")), optional(integer("milliseconds", "BLOCK")),
+    many(key("RW access", behind="COUNT BLOCK")),
+    group="queue", flags="write fast blocking", since="0.1.0",
+    complexity="O(N + M) with N keys and M elements delivered; O(log(M)) for each that was given back before",
+    summary="Deliver the next elements of the first queues that have some, or wait for one.",
+    tips="nondeterministic_output",
+)  # fmt: skip
+def rq_pop(ctx: Call, argv: list[bytes]) -> Outcome:
+    """Each element comes as queue, ID and body, and stays in its queue as delivered until RQ.ACK.
+
+    Up to COUNT elements in all, 1 by default: as many as there are from the first queue, then from the second, and so
+    on. Options come before the keys, in either order. Without BLOCK an empty array says that there is nothing. BLOCK
+    0 waits for ever; at the end of the time the reply is null. Clients are served in the order they began to wait.
+    A queue paused with OUT gives nothing.
+    """
+    options = parse_pop(argv)
+    names = argv[options.keys_at :]
+    if len(names) > 1 and not ctx.is_retrying:
+        for name in names:
+            find_queue(ctx, name)  # All are of the right type before anything changes.
+    if options.count == 0:
+        return NOTHING_FOUND
+    rows: list[bytes] = []
+    records: list[bytes] = []
+    due_ms = gather(ctx, names, options.count, rows, records)
+    record = None
+    if records:
+        record = b"".join(records)
+        ctx.state.changes -= 1  # One change is counted with the record.
+    if rows:
+        return Outcome(encode_array(rows), record)
+    if options.block_ms == NO_WAIT:
+        return Outcome(NOTHING_FOUND.reply, record)
+    if not ctx.may_block:
+        return Outcome(encode_null_array(resp3=ctx.resp3), record)
+    deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else NO_TIME
+    ctx.blocked_on = Waiter(ctx.id, ctx.db.number, names, argv, deadline_ms, due_ms)
+    return Outcome(b"", record)
+
+
+def gather(ctx: Call, names: list[bytes], count: int, rows: list[bytes], records: list[bytes]) -> int:
+    """Pop from one queue after the other. When the next element comes by itself, or NO_TIME."""
+    due_ms = NO_TIME
+    for name in names:
+        if ctx.is_retrying and not isinstance(ctx.find(name), ReliableQueue):
+            continue  # As with lists: what the key holds meanwhile does not disturb who waits already.
+        queue = find_queue(ctx, name)
+        if queue is None or not queue.gives_out:
+            continue
+        pop_from(ctx, name, queue, count, rows, records)
+        if len(rows) >= count:
+            break
+        next_ms = queue.next_ms()
+        if next_ms != NEVER_MS and (due_ms == NO_TIME or next_ms < due_ms):
+            due_ms = next_ms
+    return due_ms
+
+
+def parse_pop(argv: list[bytes]) -> PopOptions:
+    """Each option once; the first word that is none begins the keys."""
+    options = PopOptions()
+    index = 1
+    has_count = False
+    while index < len(argv):
+        word = argv[index].upper()
+        is_count = word == b"COUNT" and not has_count
+        if not is_count and not (word == b"BLOCK" and options.block_ms == NO_WAIT):
+            break
+        if index + 2 >= len(argv):  # No value, or no key behind it.
+            raise CommandError(POP_USAGE)
+        if is_count:
+            options.count = parse_integer(argv[index + 1])
+            if options.count < 0:
+                raise CommandError(POP_USAGE)
+            has_count = True
+        else:
+            options.block_ms = parse_timeout_ms(argv[index + 1])
+        index += 2
+    options.keys_at = index
+    return options
+
+
+def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: list[bytes], records: list[bytes]) -> None:
+    """Deliver elements of one queue until there are `count` rows."""
+    before_ms = queue.next_ms()
+    head = b"*3\r\n" + encode_bulk(name)
+    now_ms = ctx.now_ms
+    delivered = 0
+    dead: list[Element] = []
+    while len(rows) < count:
+        element = queue.take()
+        if element is None:
+            break
+        if element.options is not None and element.is_exhausted() and may_bury(ctx, element):
+            dead.append(element)
+            continue
+        queue.deliver(element, now_ms)
+        rows.append(head + encode_element(element))
+        delivered += 1
+    taken = delivered + len(dead)
+    if not taken:
+        return
+    ctx.state.changes += taken
+    if delivered:
+        ctx.notify(MODULE, b"rq.pop", name)
+    wake_if_sooner(ctx, name, queue, before_ms)
+    dead_names = [element.name for element in dead]
+    if ctx.journaling:
+        numbers = (b"%d" % now_ms, b"%d" % taken)
+        records.append(encode_record(QUEUE_DELIVER, ctx.db.number, name, *numbers, *dead_names))
+    else:
+        records.append(CHANGED)
+    for element in dead:
+        bury(ctx, name, queue, element, records)
+
+
+def encode_element(element: Element) -> bytes:
+    """ID and body, without the header of the array around them."""
+    return b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(element.name), element.name, len(element.body), element.body)
+
+
+def wake_if_sooner(ctx: Call, name: bytes, queue: ReliableQueue, before_ms: int) -> None:
+    """Something now comes due before what those who wait on the queue know of: let them look again."""
+    if queue.alarms and ctx.state.waiting_keys:
+        after_ms = queue.next_ms()
+        if after_ms != NEVER_MS and (before_ms == NEVER_MS or after_ms < before_ms):
+            ctx.wake(ctx.db.number, name)
+
+
+# Elements that were delivered too often
+
+
+def may_bury(ctx: Call, element: Element) -> bool:
+    """Whether there is a place for the element. Without one it is delivered once more: nothing is lost."""
+    options = element.options
+    assert options is not None
+    if not options.dead_letter:
+        return True
+    value = ctx.find(options.dead_letter)
+    return value is None or isinstance(value, ReliableQueue)
+
+
+def bury(ctx: Call, name: bytes, queue: ReliableQueue, element: Element, records: list[bytes]) -> None:
+    """Move an element to its dead letter queue, where it is new, or drop it. Pausing does not keep it out."""
+    options = element.options
+    assert options is not None
+    body = element.body
+    queue.bury(element)
+    ctx.notify(MODULE, b"rq.bury", name)
+    if options.dead_letter:
+        target = options.dead_letter
+        pushed = push(ctx, target, get_or_create(ctx, target), [body])
+        assert pushed.record is not None
+        records.append(pushed.record)
+        ctx.state.touch(ctx.db.number, target)
+        ctx.wake(ctx.db.number, target)
+
+
+# Acknowledge and recover
+
+
+@command(
+    "RQ.ACK", key("RW delete"), many(text("id")),
+    group="queue", flags="write fast", since="0.1.0", complexity="O(1) for each ID",
+    summary="Forget delivered elements: they have been processed.",
+)  # fmt: skip
+def rq_ack(ctx: Call, argv: list[bytes]) -> Outcome:
+    """The reply is the array of the IDs that were really acknowledged, null when there is no such queue.
+
+    An ID that is missing there was acknowledged before, or has been given to somebody else and acknowledged by them,
+    or is not delivered: what nobody has taken cannot be acknowledged.
+    """
+    queue = find_queue(ctx, argv[1])
+    names = check_names(queue, argv, 2)
+    if queue is None:
+        return Outcome(encode_null(resp3=ctx.resp3))
+    acked = [name for name in names if queue.ack(name)]
+    return settled(ctx, b"rq.ack", QUEUE_ACK, argv[1], [], acked)
+
+
+def check_names(queue: ReliableQueue | None, argv: list[bytes], start: int) -> list[bytes]:
+    """The IDs as we write them. A malformed one is refused before anything changes."""
+    names = argv[start:]
+    for index, name in enumerate(names):
+        if queue is None or name not in queue.delivered:
+            names[index] = name_of(parse_strict_id(name))
+    return names
+
+
+def settled(ctx: Call, event: bytes, kind: bytes, name: bytes, facts: list[bytes], done: list[bytes]) -> Outcome:
+    """The outcome of a command that has done something with these delivered elements."""
+    if not done:
+        return NOTHING_FOUND
+    ctx.state.changes += len(done) - 1
+    ctx.notify(MODULE, event, name)
+    record = encode_record(kind, ctx.db.number, name, *facts, *done) if ctx.journaling else CHANGED
+    return Outcome(encode_names(done), record)
+
+
+@command(
+    "RQ.RECOVER", key("RW access"), integer("count"), integer("elapsed"),
+    group="queue", flags="write fast", since="0.1.0", complexity="O(N) with N elements delivered",
+    summary="Deliver elements again that nobody has acknowledged for a while.", tips="nondeterministic_output",
+)  # fmt: skip
+def rq_recover(ctx: Call, argv: list[bytes]) -> Outcome:
+    """Up to `count` elements whose last delivery is `elapsed` milliseconds ago or more, longest ago first.
+
+    Each comes as ID and body, at most once per call. Its delivery counts anew: the time starts again, the number of
+    deliveries grows by one, and it moves to the end of the delivered elements. The reply is null when there is no
+    such queue. A queue paused with OUT gives nothing.
+    """
+    count = parse_within(argv[2], 0, MAX_INTEGER, RECOVER_USAGE, RECOVER_USAGE)
+    elapsed_ms = parse_within(argv[3], 0, MAX_INTEGER, RECOVER_USAGE, RECOVER_USAGE)
+    name = argv[1]
+    queue = find_queue(ctx, name)
+    if queue is None:
+        return Outcome(encode_null(resp3=ctx.resp3))
+    if not queue.gives_out:
+        return NOTHING_FOUND
+    before_ms = queue.next_ms()
+    rows, dead = recover(ctx, queue, count, elapsed_ms)
+    if not rows and not dead:
+        return NOTHING_FOUND
+    ctx.state.changes += len(rows) + len(dead) - 1
+    if rows:
+        ctx.notify(MODULE, b"rq.recover", name)
+    wake_if_sooner(ctx, name, queue, before_ms)
+    records: list[bytes] = []
+    if ctx.journaling:
+        if dead:
+            records.append(encode_record(QUEUE_BURY, ctx.db.number, name, *[element.name for element in dead]))
+        numbers = (b"%d" % ctx.now_ms, b"%d" % len(rows))
+        records.append(encode_record(QUEUE_REDELIVER, ctx.db.number, name, *numbers))
+    for element in dead:
+        bury(ctx, name, queue, element, records)
+    return Outcome(encode_array(rows), b"".join(records))
+
+
+def recover(ctx: Call, queue: ReliableQueue, count: int, elapsed_ms: int) -> tuple[list[bytes], list[Element]]:
+    """The rows of what was delivered again, and what has been delivered too often for that."""
+    rows: list[bytes] = []
+    dead: list[Element] = []
+    for _ in range(len(queue.delivered)):
+        if len(rows) >= count:
+            break
+        element = queue.oldest()
+        if elapsed_ms and ctx.now_ms - element.time_ms < elapsed_ms:
+            break
+        if element.options is not None and element.is_exhausted() and may_bury(ctx, element):
+            dead.append(element)
+            queue.take_delivered(element)
+            continue
+        queue.redeliver(element, ctx.now_ms)
+        rows.append(b"*2\r\n" + encode_element(element))
+    return rows, dead
