@@ -6,8 +6,10 @@ must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome
 
 from typing import Final
 
+from headrace.commands.notifications import KEYEVENT, KEYSPACE
 from headrace.commands.settings import Settings
-from headrace.engine.keyspace import WRONG_TYPE, Keyspace, Stored
+from headrace.engine.channels import Channels
+from headrace.engine.keyspace import NEW, WRONG_TYPE, Event, Keyspace, Stored
 from headrace.engine.stream import Stream
 from headrace.engine.waiters import Waiter, Waiters
 from headrace.errors import CommandError
@@ -22,12 +24,14 @@ class State:
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
-        "port", "build", "event_kinds", "events",
+        "port", "build", "channels", "event_kinds", "events", "dropped_listeners",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
         self.settings = Settings()
-        self.databases = [Keyspace(number) for number in range(DATABASES)]
+        self.event_kinds = 0  # Of keyspace events (commands/notifications.py), those somebody asked for.
+        self.events: list[Event] = []  # Kind, database, event, key; not published yet.
+        self.databases = [Keyspace(number, self.events) for number in range(DATABASES)]
         self.clients: dict[int, Call] = {}
         self.waiters = Waiters()
         self.waiting_keys = self.waiters.by_key  # Asked after every command whether anybody waits at all.
@@ -49,8 +53,8 @@ class State:
         self.expired_actively = 0  # Of those, before anybody asked for them.
         self.port = 0
         self.build = "plain"
-        self.event_kinds = 0  # Of keyspace events (commands/notifications.py) somebody asked for.
-        self.events: list[tuple[int, int, bytes, bytes]] = []  # Kind, database, event, key; not published yet.
+        self.channels = Channels()
+        self.dropped_listeners = 0  # Clients closed because too much waited for them.
 
     def open_call(self, now_ms: int, address: str, local_address: str) -> "Call":
         """A new client."""
@@ -65,7 +69,15 @@ class State:
         """The client is gone: forget all that hangs on it."""
         self.clients.pop(call.id, None)
         self.waiters.remove(call.id)
+        self.channels.forget(call.id)
         call.unwatch()
+
+    def apply_settings(self) -> None:
+        """Settings have changed: tell those who keep one at hand."""
+        kinds = self.settings.event_kinds
+        self.event_kinds = kinds if kinds & (KEYSPACE | KEYEVENT) else 0  # Published nowhere: the same as none.
+        for database in self.databases:
+            database.event_kinds = self.event_kinds
 
     def drop_expired(self, database: Keyspace, records: list[bytes]) -> None:
         """Tell the journal and those who wait about keys whose time came."""
@@ -105,6 +117,7 @@ class Call:
         "queue", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
         "name", "library", "library_version", "address", "local_address", "created_ms", "active_ms", "last_command",
         "no_evict", "no_touch", "commands_run", "bytes_in", "bytes_out", "killed_by",
+        "is_listening", "pushes", "pushed_bytes",
     )  # fmt: skip
 
     def __init__(self, state: State, number: int, now_ms: int, address: str, local_address: str) -> None:
@@ -115,7 +128,7 @@ class Call:
         self.resp3 = False
         self.out: list[bytes] = []
         self.journaling = state.journaling
-        self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY.
+        self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY, listening to channels.
         self.is_halted = False  # Run nothing more for now: blocked, draining, postponed or closing.
         self.is_blocked = False
         self.is_draining = False  # A large reply leaves first.
@@ -144,12 +157,16 @@ class Call:
         self.bytes_in = 0
         self.bytes_out = 0
         self.killed_by = 0
+        self.is_listening = False  # To a channel, a pattern or a shard channel.
+        self.pushes: list[bytes] = []  # Messages to itself: they leave behind the reply of the command that runs.
+        self.pushed_bytes = 0  # Messages that whoever owns the connection has not taken yet.
 
     def refresh_gate(self) -> None:
         """Work out the one flag again after something it folds has changed."""
         self.is_gated = (
             self.queue is not None or self.state.pause_until_ms > 0 or self.reply_mode != b"ON" or self.skips_next
-        )
+            or self.is_listening
+        )  # fmt: skip
 
     def find(self, key: bytes) -> Stored | None:
         return self.db.find(key, self.now_ms)
@@ -167,6 +184,7 @@ class Call:
     def new_stream(self, key: bytes) -> Stream:
         stream = Stream(self.state.settings.limits)
         self.db.values[key] = stream
+        self.notify(NEW, b"new", key)
         return stream
 
     def wake(self, database: int, key: bytes) -> None:

@@ -178,8 +178,8 @@ def client_list(ctx: Call, argv: list[bytes]) -> Outcome:
     ctx.last_command = "client|list"
     chosen = list(ctx.state.clients.values())
     if len(argv) == 4 and argv[2].upper() == b"TYPE":
-        if parse_type(argv[3]) != b"NORMAL":
-            chosen = []
+        kind = parse_type(argv[3])
+        chosen = [call for call in chosen if type_of(call) == kind]
     elif len(argv) > 3 and argv[2].upper() == b"ID":
         numbers = [parse_integer(number, "ERR Invalid client ID") for number in argv[3:]]
         chosen = [ctx.state.clients[number] for number in numbers if number in ctx.state.clients]
@@ -196,8 +196,13 @@ def parse_type(text_: bytes) -> bytes:
     return kind
 
 
+def type_of(call: Call) -> bytes:
+    return b"PUBSUB" if call.is_listening else b"NORMAL"
+
+
 def describe(call: Call, now_ms: int) -> str:
     """A connection as CLIENT LIST shows it. Buffers that are not measured are shown as 0."""
+    channels = call.state.channels
     waiter = call.state.waiters.by_client.get(call.id)
     command_name = call.last_command
     if waiter is not None:
@@ -213,7 +218,9 @@ def describe(call: Call, now_ms: int) -> str:
         "idle": (now_ms - call.active_ms) // 1000,
         "flags": flags_of(call),
         "db": call.db.number,
-        "sub": 0, "psub": 0, "ssub": 0,
+        "sub": channels.channels.count_of(call.id),
+        "psub": channels.patterns.count_of(call.id),
+        "ssub": channels.shards.count_of(call.id),
         "multi": -1 if call.queue is None else len(call.queue),
         "watch": len(call.watching),
         "qbuf": 0, "qbuf-free": 0, "argv-mem": 0, "multi-mem": 0, "rbs": 0, "rbp": 0, "obl": 0,
@@ -237,6 +244,8 @@ def describe(call: Call, now_ms: int) -> str:
 
 def flags_of(call: Call) -> str:
     flags = ""
+    if call.is_listening:
+        flags += "P"
     if call.queue is not None:
         flags += "x"
     if call.is_blocked or call.postponed is not None:
@@ -273,7 +282,7 @@ class KillFilter:
             return False
         if self.local_address is not None and call.local_address != self.local_address:
             return False
-        if self.kind not in (b"", b"NORMAL"):
+        if self.kind not in (b"", type_of(call)):
             return False
         if self.number and call.id != self.number:
             return False

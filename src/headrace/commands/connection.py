@@ -11,7 +11,7 @@ from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import OK, Outcome
 from headrace.commands.spec import added, block, command, integer, optional, text
 from headrace.errors import CommandError
-from headrace.wire.encoder import encode, encode_bulk
+from headrace.wire.encoder import encode, encode_array, encode_bulk
 from headrace.wire.values import Value
 
 REDIS_VERSION: Final = "8.6.0"  # What clients that look for features are told: whose stream commands these are.
@@ -105,6 +105,8 @@ def auth(ctx: Call, argv: list[bytes]) -> Outcome:
 def ping(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(argv) > 2:
         raise CommandError("ERR wrong number of arguments for 'ping' command")
+    if ctx.is_listening and not ctx.resp3:  # Everything a listener in RESP2 gets is an array.
+        return Outcome(encode_array([encode_bulk(b"pong"), encode_bulk(argv[1] if len(argv) == 2 else b"")]))
     return PONG if len(argv) == 1 else Outcome(encode_bulk(argv[1]))
 
 
@@ -146,6 +148,8 @@ def reset(ctx: Call, argv: list[bytes]) -> Outcome:
     ctx.queue = None
     ctx.queue_failed = False
     ctx.unwatch()
+    ctx.state.channels.forget(ctx.id)
+    ctx.is_listening = False
     ctx.db = ctx.state.databases[0]
     ctx.resp3 = False
     ctx.name = b""

@@ -1,6 +1,7 @@
 """Taking entries out of a stream: by ID (XDEL, XDELEX) and the oldest (XTRIM)."""
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, ZERO, Outcome
 from headrace.commands.refusals import SYNTAX
@@ -37,6 +38,7 @@ def xdel(ctx: Call, argv: list[bytes]) -> Outcome:
     deleted = stream.delete(ids)
     if not deleted:
         return ZERO
+    ctx.notify(STREAM, b"xdel", argv[1])
     return Outcome(encode_integer(len(deleted)), delete_record(ctx, argv[1], deleted, forgets=False))
 
 
@@ -98,6 +100,8 @@ def xdelex(ctx: Call, argv: list[bytes]) -> Outcome:
         if result == 1:
             deleted.append(entry_id)
         results.append(encode_integer(result))
+    if deleted:
+        ctx.notify(STREAM, b"xdel", argv[1])
     record = delete_record(ctx, argv[1], ids if forgets else deleted, forgets=forgets) if deleted or forgets else None
     return Outcome(encode_array(results), record)
 

@@ -1,14 +1,16 @@
 """Look up, check, run: from an argument vector to a reply in the client's output.
 
-`execute` is the road of every command. What is rare (MULTI, CLIENT PAUSE, CLIENT REPLY) hides behind one flag. Errors
-are exceptions and cost nothing until raised. After a command its changes are noted for the journal and for WATCH, then
-those who waited for its key run their commands again, in the order they blocked.
+`execute` is the road of every command. What is rare (MULTI, CLIENT PAUSE, CLIENT REPLY, listening to channels) hides
+behind one flag. Errors are exceptions and cost nothing until raised. After a command its changes are noted for the
+journal and for WATCH and published as keyspace events, then those who waited for its key run their commands again, in
+the order they blocked.
 """
 
 from typing import Final
 
 from headrace.commands.call import Call, State
 from headrace.commands.outcome import Outcome
+from headrace.commands.publishing import notice_missed, publish_events
 from headrace.commands.spec import TABLE, Command, find_command
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
@@ -59,6 +61,8 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
         block(ctx)
     if ctx.db.dropped:
         note_expired(state)
+    if state.event_kinds:
+        tell_events(ctx, command, argv)
     if state.waiting_keys and outcome.wake is not None:
         state.wakes.append((ctx.db.number, outcome.wake))
     if state.wakes:
@@ -80,7 +84,16 @@ def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
             touch_keys(ctx, command, argv)
     if ctx.db.dropped:
         note_expired(state)
+    if state.event_kinds:
+        tell_events(ctx, command, argv)
     return outcome
+
+
+def tell_events(ctx: Call, command: Command, argv: list[bytes]) -> None:
+    """Publish the keyspace events of a command."""
+    notice_missed(ctx, command, argv)
+    if ctx.state.events:
+        publish_events(ctx.state, ctx)
 
 
 def touch_keys(ctx: Call, command: Command, argv: list[bytes]) -> None:
@@ -158,6 +171,10 @@ def refuse(ctx: Call, command: Command | None, text: str) -> None:
     elif ctx.skips_next:
         ctx.skips_next = False
         ctx.refresh_gate()
+    if ctx.state.events:  # Also a command that is refused may have met a key whose time had come.
+        publish_events(ctx.state, ctx)
+    if ctx.pushes:
+        send_pushes(ctx)
 
 
 def count_error(state: State, command: Command | None, text: str) -> None:
@@ -173,8 +190,14 @@ def count_error(state: State, command: Command | None, text: str) -> None:
 
 
 def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
-    """Run a command while something out of the ordinary is on: pause, MULTI, or replies turned off."""
+    """Run a command while something out of the ordinary is on: pause, MULTI, listening, or replies turned off."""
     state = ctx.state
+    if ctx.is_listening and not ctx.resp3 and not command.runs_when_listening:
+        ctx.queue_failed = True
+        raise CommandError(
+            f"ERR Can't execute '{command.full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
+            "are allowed in this context"
+        )
     if state.pause_until_ms > 0 and is_held_back(ctx, command):
         ctx.postponed = argv
         ctx.is_halted = True
@@ -185,15 +208,26 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
     if skips and command.full_name != "client|reply":  # CLIENT REPLY has set everything itself.
         ctx.skips_next = False
         ctx.refresh_gate()
-    elif not (is_silent and ctx.reply_mode != b"ON") and reply:
+        if command.answers_by_push and ctx.queue is None:
+            ctx.out.append(reply)
+    elif reply and (not (is_silent and ctx.reply_mode != b"ON") or (command.answers_by_push and ctx.queue is None)):
         ctx.out.append(reply)
         if len(reply) > LARGE_REPLY_BYTES:
             ctx.is_draining = True
             ctx.is_halted = True
+    if ctx.pushes:
+        send_pushes(ctx)
     if ctx.blocked_on is not None:
         block(ctx)
     if state.wakes:
         serve_waiters(state, ctx.now_ms)
+
+
+def send_pushes(call: Call) -> None:
+    """The reply has been given: now the messages that the client sent to itself."""
+    call.out += call.pushes
+    call.pushes = []
+    call.state.speaking.append(call)
 
 
 def queue_or_run(ctx: Call, command: Command, argv: list[bytes]) -> bytes:
@@ -291,10 +325,14 @@ def retry(state: State, waiter: Waiter, now_ms: int) -> None:
         call.blocked_on = None
         waiter.due_ms = again.due_ms
         state.waiters.schedule(waiter)
+        if call.pushes:
+            send_pushes(call)
         return
     if outcome.wake is not None:
         call.wake(call.db.number, outcome.wake)
     unblock(state, call, outcome.reply)
+    if call.pushes:
+        send_pushes(call)
 
 
 def tick(state: State, now_ms: int) -> None:

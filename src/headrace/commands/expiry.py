@@ -3,6 +3,7 @@
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import GENERIC
 from headrace.commands.numbers import MAX_INTEGER, MIN_INTEGER, parse_integer
 from headrace.commands.outcome import CHANGED, ZERO, Outcome
 from headrace.commands.spec import Argument, added, command, integer, key, oneof, optional, unix_time, word
@@ -67,9 +68,11 @@ def set_expiry(ctx: Call, argv: list[bytes], command_name: str, unit_ms: int, ba
         return ZERO
     if when_ms <= ctx.now_ms:
         ctx.db.delete(name)
+        ctx.notify(GENERIC, b"del", name)
         record = encode_record(REMOVE, ctx.db.number, name) if ctx.journaling else CHANGED
     else:
         ctx.db.expires_ms[name] = when_ms
+        ctx.notify(GENERIC, b"expire", name)
         record = encode_record(EXPIRE, ctx.db.number, name, b"%d" % when_ms) if ctx.journaling else CHANGED
     return Outcome(encode_integer(1), record, name)
 
@@ -107,6 +110,7 @@ def persist(ctx: Call, argv: list[bytes]) -> Outcome:
     if ctx.find(name) is None or name not in ctx.db.expires_ms:
         return ZERO
     del ctx.db.expires_ms[name]
+    ctx.notify(GENERIC, b"persist", name)
     record = encode_record(EXPIRE, ctx.db.number, name, b"0") if ctx.journaling else CHANGED
     return Outcome(encode_integer(1), record)
 

@@ -5,6 +5,7 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.groups import consumer_record, no_group, wrong_arguments
 from headrace.commands.help import help_reply
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, OK, ZERO, Outcome
 from headrace.commands.spec import command, container, integer, key, oneof, optional, shown, text, word
@@ -98,6 +99,7 @@ def xgroup_create(ctx: Call, argv: list[bytes]) -> Outcome:
         raise CommandError("BUSYGROUP Consumer Group name already exists")
     entries_read = min(entries_read, stream.entries_added)
     stream.groups[group] = Group(last_id, entries_read)
+    ctx.notify(STREAM, b"xgroup-create", name)
     if ctx.journaling:
         record += encode_record(CREATE_GROUP, ctx.db.number, name, group, name_of(last_id), b"%d" % entries_read)
     return Outcome(OK.reply, record, name)
@@ -126,6 +128,7 @@ def xgroup_setid(ctx: Call, argv: list[bytes]) -> Outcome:
     last_id = stream.last_id if argv[4] == b"$" else parse_id(argv[4])
     group.set_last_id(last_id)
     group.entries_read = min(entries_read, stream.entries_added)
+    ctx.notify(STREAM, b"xgroup-setid", argv[2])
     record = CHANGED
     if ctx.journaling:
         parts = (argv[2], argv[3], name_of(last_id), b"%d" % group.entries_read)
@@ -142,6 +145,7 @@ def xgroup_destroy(ctx: Call, argv: list[bytes]) -> Outcome:
     stream = get_stream(ctx, argv[2])
     if stream.groups.pop(argv[3], None) is None:
         return ZERO
+    ctx.notify(STREAM, b"xgroup-destroy", argv[2])
     record = encode_record(DESTROY_GROUP, ctx.db.number, argv[2], argv[3]) if ctx.journaling else CHANGED
     return Outcome(encode_integer(1), record, argv[2])
 
@@ -170,6 +174,7 @@ def xgroup_delconsumer(ctx: Call, argv: list[bytes]) -> Outcome:
     if argv[4] not in group.consumers:
         return ZERO
     dropped = group.delete_consumer(argv[4])
+    ctx.notify(STREAM, b"xgroup-delconsumer", argv[2])
     record = encode_record(DELETE_CONSUMER, ctx.db.number, *argv[2:5]) if ctx.journaling else CHANGED
     return Outcome(encode_integer(dropped), record)
 

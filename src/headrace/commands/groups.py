@@ -4,6 +4,7 @@ from typing import Final
 
 from headrace.commands.call import Call
 from headrace.commands.deleting import delete_by_policy, delete_record, parse_ids_block
+from headrace.commands.notifications import STREAM
 from headrace.commands.outcome import CHANGED, ZERO, Outcome
 from headrace.commands.read_options import NO_CLAIM, ReadOptions, parse_read, wait
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
@@ -62,6 +63,8 @@ def wrong_arguments(argv: list[bytes]) -> CommandError:
 
 
 def consumer_record(ctx: Call, name: bytes, group: bytes, consumer: bytes) -> bytes:
+    """A consumer appears: the record of it, and the event."""
+    ctx.notify(STREAM, b"xgroup-createconsumer", name)
     if not ctx.journaling:
         return CHANGED
     return encode_record(CREATE_CONSUMER, ctx.db.number, name, group, consumer, b"%d" % ctx.now_ms)
@@ -365,6 +368,7 @@ def xackdel(ctx: Call, argv: list[bytes]) -> Outcome:
         return Outcome(encode_array(results))
     if deleted:
         ctx.state.touch(ctx.db.number, argv[1])
+        ctx.notify(STREAM, b"xdel", argv[1])
     record = CHANGED
     if ctx.journaling:
         record = encode_record(ACK, ctx.db.number, argv[1], argv[2], *acked)

@@ -6,6 +6,7 @@ A hash that becomes empty is gone. The journal gets the fields that changed, nev
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import GENERIC, HASH
 from headrace.commands.numbers import MAX_INTEGER, MIN_INTEGER, parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, ZERO, Outcome
 from headrace.commands.spec import block, command, integer, key, many, text
@@ -39,6 +40,7 @@ def hset(ctx: Call, argv: list[bytes]) -> Outcome:
     fields = find_hash(ctx, argv[1])
     before = 0 if fields is None else len(fields)
     fields = set_fields(ctx, argv[1], fields, argv[2:])
+    ctx.notify(HASH, b"hset", argv[1])
     return Outcome(encode_integer(len(fields) - before), set_record(ctx, argv[1], argv[2:]), argv[1])
 
 
@@ -51,6 +53,7 @@ def hmset(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(argv) % 2 == 1:
         raise CommandError("ERR wrong number of arguments for 'hmset' command")
     set_fields(ctx, argv[1], find_hash(ctx, argv[1]), argv[2:])
+    ctx.notify(HASH, b"hset", argv[1])
     return Outcome(OK, set_record(ctx, argv[1], argv[2:]), argv[1])
 
 
@@ -64,6 +67,7 @@ def hsetnx(ctx: Call, argv: list[bytes]) -> Outcome:
     if fields is not None and argv[2] in fields:
         return ZERO
     set_fields(ctx, argv[1], fields, argv[2:])
+    ctx.notify(HASH, b"hset", argv[1])
     return Outcome(encode_integer(1), set_record(ctx, argv[1], argv[2:]), argv[1])
 
 
@@ -81,6 +85,7 @@ def hincrby(ctx: Call, argv: list[bytes]) -> Outcome:
         raise CommandError("ERR increment or decrement would overflow")
     words = [argv[2], b"%d" % total]
     set_fields(ctx, argv[1], fields, words)
+    ctx.notify(HASH, b"hincrby", argv[1])
     return Outcome(encode_integer(total), set_record(ctx, argv[1], words), argv[1])
 
 
@@ -115,8 +120,10 @@ def hdel(ctx: Call, argv: list[bytes]) -> Outcome:
         return ZERO
     for field in gone:
         del fields[field]
+    ctx.notify(HASH, b"hdel", name)
     if not fields:
         ctx.db.delete(name)
+        ctx.notify(GENERIC, b"del", name)
     ctx.state.changes += len(gone) - 1
     record = encode_record(HASH_REMOVE, ctx.db.number, name, *gone) if ctx.journaling else CHANGED
     return Outcome(encode_integer(len(gone)), record, name)

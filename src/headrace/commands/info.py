@@ -114,7 +114,7 @@ def client_facts(state: State) -> Facts:
         "maxclients": state.settings.max_clients,
         "blocked_clients": len(waiters.by_client) + len(paused),
         "tracking_clients": 0,
-        "pubsub_clients": 0,
+        "pubsub_clients": state.channels.count_clients(),
         "watching_clients": len([call for call in state.clients.values() if call.watching]),
         "clients_in_timeout_table": len([waiter for waiter in waiters.by_client.values() if waiter.deadline_ms > 0]),
         "total_watched_keys": len(state.watched),
@@ -130,7 +130,7 @@ def is_group_read(name: bytes) -> bool:
 
 def memory_facts(state: State) -> Facts:
     used = sum([estimate_database(database) for database in state.databases])
-    used += len(state.clients) * MEMORY_OF_A_CLIENT
+    used += len(state.clients) * MEMORY_OF_A_CLIENT + state.channels.size_bytes()
     return {
         "used_memory": used,
         "used_memory_human": human(used),
@@ -160,10 +160,12 @@ def traffic_facts(state: State) -> Facts:
         "expired_keys": state.expired_keys,
         "expired_keys_active": state.expired_actively,
         "evicted_keys": 0,
-        "pubsub_channels": 0,
-        "pubsub_patterns": 0,
+        "pubsub_channels": len(state.channels.channels.by_name),
+        "pubsub_patterns": len(state.channels.globs),
+        "pubsubshard_channels": len(state.channels.shards.by_name),
         "total_forks": 0,
         "total_error_replies": state.error_replies,
+        "client_output_buffer_limit_disconnections": state.dropped_listeners,
     }
 
 
@@ -195,4 +197,5 @@ def reset_statistics(state: State) -> None:
     state.error_replies = 0
     state.expired_keys = 0
     state.expired_actively = 0
+    state.dropped_listeners = 0
     state.connections_received = 0

@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.commands.call import Call
 from headrace.commands.help import help_reply
+from headrace.commands.notifications import GENERIC, MISSED
 from headrace.commands.numbers import MAX_INTEGER, NOT_AN_INTEGER, parse_within
 from headrace.commands.outcome import CHANGED, OK, ZERO, Outcome
 from headrace.commands.refusals import NO_SUCH_KEY, SYNTAX
@@ -27,7 +28,7 @@ from headrace.commands.spec import (
 from headrace.engine.dump import dump_value, is_intact, load_value
 from headrace.engine.encodings import encoding_name
 from headrace.engine.glob import Glob
-from headrace.engine.keyspace import Keyspace, Stored, type_name
+from headrace.engine.keyspace import OVERWRITTEN, TYPE_CHANGED, Keyspace, Stored, type_name
 from headrace.errors import CommandError
 from headrace.journal.record import MOVE, PUT, REMOVE, RENAME, encode_record
 from headrace.wire.encoder import encode, encode_array, encode_bulk, encode_integer, encode_null
@@ -80,6 +81,7 @@ def delete_keys(ctx: Call, argv: list[bytes]) -> Outcome:
         if ctx.find(name) is None:
             continue
         ctx.db.delete(name)
+        ctx.notify(GENERIC, b"del", name)
         deleted += 1
         wake(ctx, ctx.db, name)
         if ctx.journaling:
@@ -189,13 +191,25 @@ def get_value(ctx: Call, name: bytes) -> Stored:
 
 def move_name(ctx: Call, name: bytes, new_name: bytes) -> bytes:
     """Both names are known to differ and the first to exist. The record comes back."""
-    ctx.find(new_name)  # An expired value there goes first.
+    old = ctx.find(new_name)  # An expired value there goes first.
     expires_ms = ctx.db.expires_ms.get(name, 0)
     value = ctx.db.values[name]
     ctx.db.delete(name)
+    ctx.db.delete(new_name)  # So that the name counts as new, as in Redis.
     ctx.db.put(new_name, value, expires_ms)
+    ctx.notify(GENERIC, b"rename_from", name)
+    ctx.notify(GENERIC, b"rename_to", new_name)
+    tell_replaced(ctx.db, new_name, old)
     wake(ctx, ctx.db, new_name)
     return encode_record(RENAME, ctx.db.number, name, new_name) if ctx.journaling else CHANGED
+
+
+def tell_replaced(database: Keyspace, name: bytes, old: Stored | None) -> None:
+    """A key got another value as a whole; told behind what the command itself tells."""
+    if old is not None:
+        database.tell(OVERWRITTEN, b"overwritten", name)
+        if type_name(old) != type_name(database.values[name]):
+            database.tell(TYPE_CHANGED, b"type_changed", name)
 
 
 @command(
@@ -221,11 +235,18 @@ def copy(ctx: Call, argv: list[bytes]) -> Outcome:
     if target is ctx.db and argv[1] == argv[2]:
         raise CommandError(SAME_OBJECT)
     value = ctx.find(argv[1])
-    if value is None or (target.find(argv[2], ctx.now_ms) is not None and not replaces):
+    if value is None:
+        ctx.notify(MISSED, b"keymiss", argv[1])
+        return ZERO
+    old = target.find(argv[2], ctx.now_ms)
+    if old is not None and not replaces:
         return ZERO
     payload = dump_value(value)
     expires_ms = ctx.db.expires_ms.get(argv[1], 0)
+    target.delete(argv[2])
     target.put(argv[2], load_value(payload, ctx.state.settings.limits), expires_ms)
+    target.tell(GENERIC, b"copy_to", argv[2])
+    tell_replaced(target, argv[2], old)
     wake(ctx, target, argv[2])
     record = CHANGED
     if ctx.journaling:
@@ -249,6 +270,8 @@ def move(ctx: Call, argv: list[bytes]) -> Outcome:
     expires_ms = ctx.db.expires_ms.get(name, 0)
     ctx.db.delete(name)
     target.put(name, value, expires_ms)
+    ctx.notify(GENERIC, b"move_from", name)
+    target.tell(GENERIC, b"move_to", name)
     wake(ctx, target, name)
     record = encode_record(MOVE, ctx.db.number, name, b"%d" % target.number) if ctx.journaling else CHANGED
     return Outcome(encode_integer(1), record, name)
@@ -295,8 +318,12 @@ def restore(ctx: Call, argv: list[bytes]) -> Outcome:
         if old is None:
             return OK
         ctx.db.delete(name)
+        ctx.notify(GENERIC, b"del", name)
         return Outcome(OK.reply, encode_record(REMOVE, ctx.db.number, name) if ctx.journaling else CHANGED, name)
+    ctx.db.delete(name)
     ctx.db.put(name, value, expires_ms)
+    ctx.notify(GENERIC, b"restore", name)
+    tell_replaced(ctx.db, name, old)
     record = encode_record(PUT, ctx.db.number, name, argv[3], b"%d" % expires_ms) if ctx.journaling else CHANGED
     return Outcome(OK.reply, record, name)
 

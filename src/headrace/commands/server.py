@@ -57,6 +57,7 @@ def config_set(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(argv) % 2:
         raise CommandError(SYNTAX)
     ctx.state.settings.set_many(argv[2:])
+    ctx.state.apply_settings()
     return OK
 
 

@@ -1,6 +1,7 @@
 """Sets, as far as stream users meet them: SADD, SREM, SMEMBERS, SISMEMBER, SCARD. A set that becomes empty is gone."""
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import GENERIC, SET
 from headrace.commands.outcome import CHANGED, ZERO, Outcome
 from headrace.commands.spec import command, key, many, text
 from headrace.engine.keyspace import WRONG_TYPE
@@ -32,6 +33,7 @@ def sadd(ctx: Call, argv: list[bytes]) -> Outcome:
         members = set()
         ctx.db.put(name, members)
     members.update(fresh)
+    ctx.notify(SET, b"sadd", name)
     ctx.state.changes += len(fresh) - 1
     record = encode_record(SET_ADD, ctx.db.number, name, *fresh) if ctx.journaling else CHANGED
     return Outcome(encode_integer(len(fresh)), record, name)
@@ -51,8 +53,10 @@ def srem(ctx: Call, argv: list[bytes]) -> Outcome:
     if not gone:
         return ZERO
     members.difference_update(gone)
+    ctx.notify(SET, b"srem", name)
     if not members:
         ctx.db.delete(name)
+        ctx.notify(GENERIC, b"del", name)
     ctx.state.changes += len(gone) - 1
     record = encode_record(SET_REMOVE, ctx.db.number, name, *gone) if ctx.journaling else CHANGED
     return Outcome(encode_integer(len(gone)), record, name)

@@ -7,6 +7,8 @@ and given back. Everything else of Redis's many names answers as unknown. Texts 
 
 from typing import Final
 
+from headrace.commands.notifications import parse_kinds, show_kinds, write_kinds
+from headrace.commands.output_limits import DEFAULT, OutputLimit, merge_limits, parse_size, read_limit
 from headrace.engine.glob import Glob
 from headrace.engine.idempotence import DEFAULT_DURATION_S, DEFAULT_MAX_SIZE
 from headrace.engine.stream import NodeLimits
@@ -16,10 +18,6 @@ MAX_LONG: Final = 2**63 - 1
 MAX_INT: Final = 2**31 - 1
 LONGEST_VALUE: Final = 1024 * 1024  # No setting is longer; a value above it is a mistake.
 ENTRY_GROWTH: Final = 4  # Entries are stored as replies, about so much longer than Redis packs them (engine/stream.py).
-
-UNITS: Final = {
-    "b": 1, "": 1, "k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3,
-}  # fmt: skip
 
 
 class Setting:
@@ -31,7 +29,7 @@ class Setting:
         self, name: str, kind: str, default: str, purpose: str, *, low: int = 0, high: int = MAX_LONG, choices: str = ""
     ) -> None:
         self.name = name
-        self.kind = kind  # integer, memory, boolean, choice or text
+        self.kind = kind  # integer, memory, boolean, choice, events, limits or text
         self.default = default
         self.low = low
         self.high = high
@@ -40,8 +38,8 @@ class Setting:
         self.is_inert = False
         self.is_fixed = False  # Told, but not changed while running.
 
-    def check(self, value: str) -> str:
-        """The value as it will be shown. ValueError with Redis's words when it cannot be held."""
+    def check(self, value: str, current: str = "") -> str:
+        """The value as it will be kept. ValueError with Redis's words when it cannot be held."""
         if len(value) > LONGEST_VALUE:
             raise ValueError("argument is too long")
         if self.kind in ("integer", "memory"):
@@ -57,7 +55,15 @@ class Setting:
             if value.lower() not in self.choices:
                 raise ValueError("argument(s) must be one of the following: " + ", ".join(self.choices))
             return value.lower()
+        if self.kind == "events":
+            return write_kinds(parse_kinds(value))
+        if self.kind == "limits":
+            return merge_limits(value, current)
         return value
+
+    def show(self, value: str) -> str:
+        """A kept value as CONFIG GET gives it."""
+        return show_kinds(value) if self.kind == "events" else value
 
 
 def parse_number(value: str) -> int:
@@ -68,12 +74,10 @@ def parse_number(value: str) -> int:
 
 
 def parse_memory(value: str) -> int:
-    """A number of bytes, as 100, 64kb or 1g."""
-    digits = value.rstrip("bkmgBKMG")
-    unit = UNITS.get(value[len(digits) :].lower(), 0)
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19 or unit == 0:
+    size = parse_size(value)
+    if size < 0:
         raise ValueError("argument must be a memory value")
-    return int(digits) * unit
+    return size
 
 
 def inert(setting: Setting) -> Setting:
@@ -106,6 +110,8 @@ DECLARED: Final = [
         purpose="Size of one argument of a command, for clients that connect from now on.",
     ),
     Setting("maxclients", "integer", "10000", low=1, high=2**32 - 1, purpose="Clients connected at the same time."),
+    Setting("notify-keyspace-events", "events", "", "Keyspace events that are published. Empty: none."),
+    Setting("client-output-buffer-limit", "limits", DEFAULT, "What may wait for clients that do not read."),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),
     fixed(Setting("port", "integer", "0", "The TCP port.", high=65535)),
     inert(Setting("timeout", "integer", "0", "Silent clients are not closed.", high=MAX_INT)),
@@ -114,7 +120,6 @@ DECLARED: Final = [
     inert(Setting("appendfsync", "choice", "everysec", "See appendonly.", choices="always everysec no")),
     inert(Setting("maxmemory", "memory", "0", "Nothing is evicted.")),
     inert(Setting("maxmemory-policy", "choice", "noeviction", "Nothing is evicted.", choices=EVICTION)),
-    inert(Setting("notify-keyspace-events", "text", "", "There are no keyspace events yet.")),
     inert(Setting("lazyfree-lazy-user-del", "boolean", "yes", "Memory is freed at once either way.")),
     inert(Setting("lazyfree-lazy-user-flush", "boolean", "yes", "Memory is freed at once either way.")),
     inert(Setting("lazyfree-lazy-server-del", "boolean", "yes", "Memory is freed at once either way.")),
@@ -139,7 +144,10 @@ SETTINGS: Final[dict[str, Setting]] = {setting.name: setting for setting in DECL
 
 
 class Settings:
-    __slots__ = ("values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients")
+    __slots__ = (
+        "values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients", "event_kinds",
+        "normal_limit", "listener_limit", "limits_all",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}  # What differs from its default.
@@ -148,6 +156,10 @@ class Settings:
         self.idmp_max_size = DEFAULT_MAX_SIZE
         self.max_bulk_bytes = 0
         self.max_clients = 0
+        self.event_kinds = 0
+        self.normal_limit = OutputLimit(0, 0, 0)
+        self.listener_limit = OutputLimit(0, 0, 0)  # Of clients that listen to channels.
+        self.limits_all = False  # Whether the others have a limit too.
         self.refresh()
 
     def refresh(self) -> None:
@@ -158,6 +170,10 @@ class Settings:
         self.idmp_max_size = self.number("stream-idmp-maxsize")
         self.max_bulk_bytes = self.number("proto-max-bulk-len")
         self.max_clients = self.number("maxclients")
+        self.event_kinds = parse_kinds(self.get("notify-keyspace-events"))
+        self.normal_limit = read_limit(self.get("client-output-buffer-limit"), "normal")
+        self.listener_limit = read_limit(self.get("client-output-buffer-limit"), "pubsub")
+        self.limits_all = self.normal_limit.hard_bytes > 0 or self.normal_limit.soft_bytes > 0
 
     def get(self, name: str) -> str:
         return self.values.get(name, SETTINGS[name].default)
@@ -169,7 +185,7 @@ class Settings:
         """Names and values that any of the patterns matches, whatever their case."""
         globs = [Glob(pattern, ignores_case=True) for pattern in patterns]
         return {
-            setting.name: self.get(setting.name)
+            setting.name: setting.show(self.get(setting.name))
             for setting in DECLARED
             if any(glob.matches(setting.name.encode()) for glob in globs)
         }
@@ -191,7 +207,7 @@ class Settings:
         changed = dict(self.values)
         for setting, _, value in asked:
             try:
-                changed[setting.name] = setting.check(value)
+                changed[setting.name] = setting.check(value, self.get(setting.name))
             except ValueError as error:
                 raise refusal(setting.name, str(error)) from None
         self.values = changed

@@ -6,6 +6,7 @@ On a plain Redis or Valkey the client brings the same steps as functions. Everyt
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import MAX_INTEGER, NOT_AN_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.refusals import SYNTAX
@@ -154,6 +155,7 @@ def hr_trim(ctx: Call, argv: list[bytes]) -> Outcome:
     reply = encode_array([encode_integer(removed), encode_bulk(name_of(min(cut, MAX_ID))), holder])
     if is_dry or not removed:
         return Outcome(reply)
+    ctx.notify(STREAM, b"xtrim", argv[1])
     return Outcome(reply, encode_record(TRIM, ctx.db.number, argv[1], name_of(cut)) if ctx.journaling else CHANGED)
 
 

@@ -154,6 +154,7 @@ class KeyPlace:
 
 # Hot commands whose replies are always short: nobody need look how long they are.
 ANSWER_LITTLE: Final = ("xadd", "xack", "xlen")
+SUBSCRIBING: Final = ("SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE")
 
 
 class Command:
@@ -162,8 +163,8 @@ class Command:
     __slots__ = (
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
-        "is_write", "may_be_large", "may_queue", "runs_when_gated", "first_key", "last_key", "key_step", "keyword",
-        "keyword_start", "behind", "key_places",
+        "is_write", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
+        "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "key_places",
     )  # fmt: skip
 
     def __init__(
@@ -208,6 +209,8 @@ class Command:
         self.key_places: list[KeyPlace] = []
         self.place_keys(len(words))
         self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
+        self.answers_by_push = full_name in SUBSCRIBING  # Its replies are messages: CLIENT REPLY OFF lets them through.
+        self.runs_when_listening = full_name in (*SUBSCRIBING, "PING", "QUIT", "RESET")
 
     def place_keys(self, position: int) -> None:
         """Work out where the keys stand."""

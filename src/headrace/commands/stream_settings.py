@@ -3,6 +3,7 @@
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, OK, Outcome
 from headrace.commands.refusals import NO_SUCH_KEY, SYNTAX
@@ -64,6 +65,7 @@ def xsetid(ctx: Call, argv: list[bytes]) -> Outcome:
         if 0 <= entries_added < stream.length:
             raise CommandError("ERR The entries_added specified in XSETID is smaller than the target stream length")
     set_stream_id(stream, last_id, entries_added, max_deleted if has_max_deleted else -1)
+    ctx.notify(STREAM, b"xsetid", argv[1])
     record = CHANGED
     if ctx.journaling:
         parts = (argv[1], name_of(last_id), b"%d" % stream.entries_added, name_of(stream.max_deleted))

@@ -3,6 +3,7 @@
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, ZERO, Outcome
 from headrace.commands.read_options import ReadOptions, parse_read, wait
@@ -122,6 +123,8 @@ def xadd(ctx: Call, argv: list[bytes]) -> Outcome:
     reply = b"%b%b\r\n" % (BULK_HEADERS[len(name)], name)
     entry = encode_entry(reply, argv, 3)
     stream.append(ms, seq, name, entry)
+    if db.event_kinds:
+        ctx.notify(STREAM, b"xadd", key)
     return Outcome(reply, encode_append(db.number, key, entry) if ctx.journaling else CHANGED, key)
 
 
@@ -131,6 +134,7 @@ def append(ctx: Call, name: bytes, stream: Stream, ms: int, seq: int, argv: list
     reply = encode_bulk(entry_name)
     entry = encode_entry(reply, argv, fields_at)
     stream.append(ms, seq, entry_name, entry)
+    ctx.notify(STREAM, b"xadd", name)
     return Outcome(reply, encode_append(ctx.db.number, name, entry) if ctx.journaling else CHANGED, name)
 
 

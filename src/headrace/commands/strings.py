@@ -6,6 +6,7 @@ The journal gets whole values: a string is short and rarely written beside strea
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import GENERIC, MISSED, STRING
 from headrace.commands.numbers import MAX_INTEGER, MIN_INTEGER, NOT_AN_INTEGER, parse_integer
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.refusals import SYNTAX
@@ -57,14 +58,29 @@ def set_(ctx: Call, argv: list[bytes]) -> Outcome:
     if options.gives_old and old is not None and not isinstance(old, bytes):
         raise CommandError(WRONG_TYPE)
     old_reply = encode_optional(ctx, old) if options.gives_old else b""
+    if options.gives_old and old is None:
+        ctx.notify(MISSED, b"keymiss", name)
     if (options.condition == b"NX" and old is not None) or (options.condition == b"XX" and old is None):
         return Outcome(old_reply or encode_null(resp3=ctx.resp3))
     expires_ms = ctx.db.expires_ms.get(name, 0) if options.keeps_expiry else options.expires_ms
-    return put(ctx, name, argv[2], expires_ms, old_reply or OK)
+    outcome = put(ctx, name, argv[2], expires_ms, old_reply or OK)
+    if options.expires_ms:
+        ctx.notify(GENERIC, b"expire", name)
+    return outcome
 
 
 def put(ctx: Call, name: bytes, value: bytes, expires_ms: int, reply: bytes) -> Outcome:
+    """Store a string in place of whatever the key held."""
     ctx.db.put(name, value, expires_ms)
+    ctx.notify(STRING, b"set", name)
+    return Outcome(reply, put_record(ctx, name, value, expires_ms) if ctx.journaling else CHANGED, name)
+
+
+def change(ctx: Call, name: bytes, value: bytes, reply: bytes, event: bytes) -> Outcome:
+    """Store what a string has become, or create it. When it expires stays as it was."""
+    expires_ms = ctx.db.expires_ms.get(name, 0)
+    ctx.db.change(name, value, expires_ms)
+    ctx.notify(STRING, event, name)
     return Outcome(reply, put_record(ctx, name, value, expires_ms) if ctx.journaling else CHANGED, name)
 
 
@@ -134,7 +150,13 @@ def setnx(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="Store a string that expires after some seconds.",
 )  # fmt: skip
 def setex(ctx: Call, argv: list[bytes]) -> Outcome:
-    return put(ctx, argv[1], argv[3], parse_expiry(ctx, b"EX", argv[2], "setex"), OK)
+    return put_expiring(ctx, argv, parse_expiry(ctx, b"EX", argv[2], "setex"))
+
+
+def put_expiring(ctx: Call, argv: list[bytes], expires_ms: int) -> Outcome:
+    outcome = put(ctx, argv[1], argv[3], expires_ms, OK)
+    ctx.notify(GENERIC, b"expire", argv[1])
+    return outcome
 
 
 @command(
@@ -143,7 +165,7 @@ def setex(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="Store a string that expires after some milliseconds.",
 )  # fmt: skip
 def psetex(ctx: Call, argv: list[bytes]) -> Outcome:
-    return put(ctx, argv[1], argv[3], parse_expiry(ctx, b"PX", argv[2], "psetex"), OK)
+    return put_expiring(ctx, argv, parse_expiry(ctx, b"PX", argv[2], "psetex"))
 
 
 @command(
@@ -172,8 +194,10 @@ def encode_optional(ctx: Call, value: bytes | None) -> bytes:
 def getdel(ctx: Call, argv: list[bytes]) -> Outcome:
     value = find_string(ctx, argv[1])
     if value is None:
+        ctx.notify(MISSED, b"keymiss", argv[1])
         return Outcome(encode_null(resp3=ctx.resp3))
     ctx.db.delete(argv[1])
+    ctx.notify(GENERIC, b"del", argv[1])
     record = encode_record(REMOVE, ctx.db.number, argv[1]) if ctx.journaling else CHANGED
     return Outcome(encode_bulk(value), record, argv[1])
 
@@ -202,6 +226,7 @@ def mset(ctx: Call, argv: list[bytes]) -> Outcome:
     records: list[bytes] = []
     for index in range(1, len(argv), 2):
         ctx.db.put(argv[index], argv[index + 1])
+        ctx.notify(STRING, b"set", argv[index])
         ctx.wake(ctx.db.number, argv[index])
         if ctx.journaling:
             records.append(put_record(ctx, argv[index], argv[index + 1], 0))
@@ -228,7 +253,7 @@ def append(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(value) + len(argv[2]) > MAX_STRING_BYTES:
         raise CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
     value += argv[2]
-    return put(ctx, argv[1], value, ctx.db.expires_ms.get(argv[1], 0), encode_integer(len(value)))
+    return change(ctx, argv[1], value, encode_integer(len(value)), b"append")
 
 
 def add_to_number(ctx: Call, name: bytes, amount: int) -> Outcome:
@@ -237,7 +262,7 @@ def add_to_number(ctx: Call, name: bytes, amount: int) -> Outcome:
     total = number + amount
     if total > MAX_INTEGER or total < MIN_INTEGER:
         raise CommandError("ERR increment or decrement would overflow")
-    return put(ctx, name, b"%d" % total, ctx.db.expires_ms.get(name, 0), encode_integer(total))
+    return change(ctx, name, b"%d" % total, encode_integer(total), b"incrby")
 
 
 @command(

@@ -15,6 +15,7 @@ from headrace.commands import (
     keys,
     lists,
     pending,
+    pubsub,
     queue_extensions,
     queue_views,
     queues,
@@ -31,6 +32,6 @@ from headrace.commands import (
 
 MODULES: Final = (
     clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, lists, pending,
-    queue_extensions, queue_views, queues, scan, server, sets, settle, stream_info, stream_settings, streams, strings,
-    transactions,
+    pubsub, queue_extensions, queue_views, queues, scan, server, sets, settle, stream_info, stream_settings, streams,
+    strings, transactions,
 )  # fmt: skip

@@ -8,6 +8,7 @@ with DELREF and ACKED, `~` only brings its limit; nodes are cut.
 from typing import Final
 
 from headrace.commands.call import Call
+from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer
 from headrace.engine.ids import id_of, name_of, parse_strict_id
 from headrace.engine.stream import Stream
@@ -82,6 +83,13 @@ class Trim:
 
 def trim(ctx: Call, key: bytes, stream: Stream, options: Trim) -> tuple[int, bytes]:
     """How many entries went, and the record of it (empty when nobody keeps a journal)."""
+    removed, record = trim_by_id(ctx, key, stream, options)
+    if removed:
+        ctx.notify(STREAM, b"xtrim", key)
+    return removed, record
+
+
+def trim_by_id(ctx: Call, key: bytes, stream: Stream, options: Trim) -> tuple[int, bytes]:
     if options.policy != KEEP_REFERENCES:
         return trim_with_policy(ctx, key, stream, options)
     if options.is_approximate:

@@ -2,6 +2,9 @@
 
 A value is a Stream, or plain Python: bytes (string), deque (list), dict (hash), set. A key whose time has come counts
 as missing from then on; whoever meets it first removes it.
+
+What happens to a key as such is also an event, for those who asked for its kind: `event_kinds` says which, and is 0
+while nobody did.
 """
 
 from collections import deque
@@ -11,6 +14,14 @@ from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.scan import Orders
 from headrace.engine.stream import Stream
 
+# Kinds of keyspace events that happen here. All the others are in commands/notifications.py.
+EXPIRED: Final = 256
+NEW: Final = 8192  # A key that did not exist before.
+OVERWRITTEN: Final = 16384  # Its value gave way to another one.
+TYPE_CHANGED: Final = 32768
+
+Event = tuple[int, int, bytes, bytes]  # Kind, database, event, key.
+
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 Stored = (
@@ -19,10 +30,12 @@ Stored = (
 
 
 class Keyspace:
-    __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked", "orders")
+    __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked", "orders", "event_kinds", "events")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, events: list[Event] | None = None) -> None:
         self.number = number
+        self.event_kinds = 0  # Those somebody asked for.
+        self.events: list[Event] = events if events is not None else []  # Not published yet.
         self.values: dict[bytes, Stored] = {}
         self.expires_ms: dict[bytes, int] = {}
         self.unchecked: list[bytes] = []  # Keys with an expiry that drop_expired has not looked at yet.
@@ -36,11 +49,28 @@ class Keyspace:
 
     def put(self, key: bytes, value: Stored, expires_ms: int = 0) -> None:
         """Store a value in place of whatever the key held. 0: never expires."""
+        if self.event_kinds:
+            old = self.values.get(key)
+            if old is not None:
+                self.tell(OVERWRITTEN, b"overwritten", key)
+                if type_name(old) != type_name(value):
+                    self.tell(TYPE_CHANGED, b"type_changed", key)
+        self.change(key, value, expires_ms)
+
+    def change(self, key: bytes, value: Stored, expires_ms: int = 0) -> None:
+        """As put, for a value that was made from the one before: a number that grew is not overwritten."""
+        if self.event_kinds and key not in self.values:
+            self.tell(NEW, b"new", key)
         self.values[key] = value
         if expires_ms:
             self.expires_ms[key] = expires_ms
         else:
             self.expires_ms.pop(key, None)
+
+    def tell(self, kind: int, event: bytes, key: bytes) -> None:
+        """Something happened to a key: an event for those who asked for its kind."""
+        if self.event_kinds & kind:
+            self.events.append((kind, self.number, event, key))
 
     def delete(self, key: bytes) -> bool:
         self.expires_ms.pop(key, None)
@@ -56,6 +86,7 @@ class Keyspace:
         if when is not None and when <= now_ms:
             self.delete(key)
             self.dropped.append(key)
+            self.tell(EXPIRED, b"expired", key)
 
     def drop_expired(self, now_ms: int, limit: int) -> None:
         """Remove keys whose time has come, looking at no more than `limit`; the next call goes on from there."""

@@ -11,6 +11,7 @@ from typing import Final
 import headrace.commands.table  # noqa: F401  # Importing it declares every command.
 from headrace.commands.call import Call, State
 from headrace.commands.dispatch import execute, note_expired, serve_waiters, tick
+from headrace.commands.publishing import publish_events
 from headrace.engine.waiters import NO_TIME
 from headrace.errors import ProtocolError
 from headrace.wire.encoder import encode_error
@@ -90,6 +91,7 @@ class Conversation:
 
     def take(self) -> bytes:
         """Everything there is to send."""
+        self.call.pushed_bytes = 0
         out = self.call.out
         if len(out) == 1:
             data = out[0]
@@ -150,6 +152,8 @@ class Conversations:
                 database.drop_expired(now_ms, EXPIRED_PER_TURN)
                 state.expired_actively += len(database.dropped)
         note_expired(state)
+        if state.events:
+            publish_events(state, None)
         if state.wakes:
             serve_waiters(state, now_ms)
 

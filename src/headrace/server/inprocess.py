@@ -11,7 +11,6 @@ A process made by fork has no broker yet and makes its own, empty one; clients o
 """
 
 import asyncio
-import contextlib
 import os
 import threading
 import time
@@ -27,6 +26,8 @@ from headrace.engine.waiters import NO_TIME
 from headrace.errors import ClientClosed, CommandError, ConfigError, ConnectionLost, HeadraceError, refusal
 from headrace.server.broker import build_name
 from headrace.server.conversation import Conversations
+from headrace.server.subscriptions import AsyncSubscription, Inbox, Subscription
+from headrace.server.wakers import resolve, waker
 from headrace.wire.replies import ReplyReader
 
 CRON_MS: Final = 100  # How often, at most, a command also looks for keys whose time has come.
@@ -63,6 +64,7 @@ class InProcessBroker:
         self.state.build = build_name()
         self.conversations = Conversations(self.state)
         self.waiting: dict[int, Line] = {}
+        self.inboxes: dict[int, Inbox] = {}  # Of those who listen to channels.
         self.cron_ms = 0
         BROKERS.add(self)
 
@@ -77,6 +79,11 @@ class InProcessBroker:
             self.settle(now_ms)
         if self.waiting:
             self.wake_early(call, argv)
+        if now_ms >= self.cron_ms:
+            self.run_cron(now_ms)
+
+    def run_cron_when_due(self) -> None:
+        now_ms = self.now_ms()
         if now_ms >= self.cron_ms:
             self.run_cron(now_ms)
 
@@ -135,6 +142,8 @@ class InProcessBroker:
         self.cron_ms = now_ms + CRON_MS
         self.conversations.drop_expired(now_ms)
         self.state.records = []
+        for inbox in self.inboxes.values():
+            inbox.check_soft_limit(now_ms)
         self.settle(now_ms)
 
     def arm(self, line: Line) -> float | None:
@@ -251,6 +260,7 @@ class Lines:
         call.is_halted = True
         self.opened.pop(call.id, None)
         self.broker.waiting.pop(call.id, None)
+        self.broker.inboxes.pop(call.id, None)
         self.broker.state.close_call(call)
         if line.wake is not None:
             line.wake()
@@ -353,6 +363,10 @@ class Transport(Lines):
             self.drop(line)
             raise
 
+    def subscription(self) -> Subscription:
+        """Listen to channels; see server/subscriptions.py."""
+        return Subscription(self)
+
     def close(self) -> None:
         self.close_lines()
 
@@ -427,23 +441,12 @@ class AsyncTransport(Lines):
             self.drop(line)
             raise
 
+    def subscription(self) -> AsyncSubscription:
+        """Listen to channels; see server/subscriptions.py."""
+        return AsyncSubscription(self)
+
     async def close(self) -> None:
         self.close_lines()
-
-
-def resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-def waker(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[None]") -> Callable[[], None]:
-    """Wakes the future from any thread."""
-
-    def wake() -> None:
-        with contextlib.suppress(RuntimeError):  # The loop is closed, and with it the task that waited.
-            loop.call_soon_threadsafe(resolve, future)
-
-    return wake
 
 
 def encode_words(argv: Sequence[bytes | str | int | float]) -> list[bytes]:

@@ -2,13 +2,15 @@
 
 `data_received` feeds the conversation; replies wait for `flush`, which runs once per loop turn: first the journal takes
 the turn's records, then every connection is written. A client that does not read its replies is not read from either,
-so what is kept for it is bounded.
+so what is kept for it is bounded. Messages of channels come from others: a listener for whom too much waits is closed
+(client-output-buffer-limit).
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from headrace.commands.publishing import drop
 from headrace.engine.waiters import NO_TIME
 from headrace.server.conversation import Conversation, Conversations
 from headrace.wire.encoder import encode_error
@@ -27,6 +29,7 @@ class Listener:
         self.now_ms = now_ms
         self.loop: Any = asyncio.get_running_loop()
         self.connections: dict[int, Connection] = {}
+        self.lagging: dict[int, Connection] = {}  # Those above their soft limit: only so long, then they are closed.
         self.speaking: list[Connection] = []
         self.is_flush_due = False
         self.turn_ms = 0  # The time of the running loop turn; 0 between turns.
@@ -102,6 +105,8 @@ class Listener:
         now_ms = self.now_ms()
         self.conversations.drop_expired(now_ms)
         self.after_feed(now_ms)
+        for connection in list(self.lagging.values()):
+            connection.check_unsent()
 
     def close(self) -> None:
         """Send what there is and close every connection."""
@@ -122,6 +127,7 @@ class Connection(asyncio.Protocol):
         self.conversation: Conversation | None = None
         self.is_marked = False
         self.is_full = False  # The client does not read its replies.
+        self.lagging_since_ms = 0  # Since when more waits for the client than its soft limit allows; 0: it does not.
         self.is_reading = True
 
     def connection_made(self, transport: Any) -> None:
@@ -165,6 +171,8 @@ class Connection(asyncio.Protocol):
         call = conversation.call
         if call.out:
             self.transport.write(conversation.take())
+            if call.is_listening or self.listener.state.settings.limits_all:
+                self.check_unsent()
         if call.is_closing:
             if call.killed_by not in (0, call.id):
                 self.transport.abort()  # It need not read what it was sent before.
@@ -179,6 +187,29 @@ class Connection(asyncio.Protocol):
             self.listener.after_feed(now_ms)
         if call.is_halted or conversation.has_more or not self.is_reading:
             self.adjust_reading()
+
+    def check_unsent(self) -> None:
+        """Close a client that lets too much pile up, or much for too long."""
+        conversation = self.conversation
+        if conversation is None:
+            return
+        listener = self.listener
+        call = conversation.call
+        settings = listener.state.settings
+        limit = settings.listener_limit if call.is_listening else settings.normal_limit
+        unsent_bytes: int = self.transport.get_write_buffer_size()
+        above_soft_ms = 0
+        if limit.is_above_soft(unsent_bytes):
+            now_ms: int = listener.now_ms()
+            self.lagging_since_ms = self.lagging_since_ms or now_ms
+            listener.lagging[call.id] = self
+            above_soft_ms = now_ms - self.lagging_since_ms
+        elif self.lagging_since_ms:
+            self.lagging_since_ms = 0
+            listener.lagging.pop(call.id, None)
+        if not call.is_closing and limit.is_passed(unsent_bytes, above_soft_ms):
+            drop(listener.state, call)
+            listener.mark(self)
 
     def adjust_reading(self) -> None:
         """Read only while there is room for what is read and for what it is answered with."""
@@ -216,6 +247,7 @@ class Connection(asyncio.Protocol):
         if conversation is not None:
             self.conversation = None
             self.listener.connections.pop(conversation.call.id, None)
+            self.listener.lagging.pop(conversation.call.id, None)
             self.listener.conversations.close(conversation)
 
 
