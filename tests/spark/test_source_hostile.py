@@ -168,6 +168,7 @@ url, folder = sys.argv[1], Path(sys.argv[2])
 spark = session("secret", master="local[2]", config={
     "spark.eventLog.enabled": "true", "spark.eventLog.compress": "false",
     "spark.eventLog.dir": (folder / "events").as_uri(), "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 })
 spark.sparkContext.setLogLevel("INFO")
 rows = spark.read.format("headrace").option("url", url).option("streams", "orders").load()
