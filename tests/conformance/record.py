@@ -1,4 +1,4 @@
-"""Records the replies of a real Redis for every script in recorded/, and its description of the stream commands.
+"""Records the replies of a real Redis for every script in recorded/, and its description of the commands.
 
     python tests/conformance/record.py SERVER_BINARY
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.catalogue import describe_stream_commands
+from support.catalogue import DESCRIBED, describe_recorded
 from support.recording import play_and_normalise, read_scripts, recording_of
 from support.servers import Server, redis_kind
 
@@ -24,7 +24,8 @@ def record(server: Server) -> None:
     for script_file in sorted(RECORDED.glob("*.commands")):
         sessions = {script.title: play_and_normalise(server, script) for script in read_scripts(script_file)}
         write(recording_of(script_file), server, sessions=sessions)
-    write(RECORDED / "stream-commands.json", server, commands=describe_stream_commands(server))
+    for name in DESCRIBED:
+        write(RECORDED / f"{name}.json", server, commands=describe_recorded(server, name))
 
 
 def write(path: Path, server: Server, **content: object) -> None:

@@ -1,33 +1,36 @@
-"""COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS of the stream commands (row 296)."""
+"""COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS (row 296)."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from support.catalogue import STREAM_COMMANDS, describe_stream_commands
+from support.catalogue import DESCRIBED, STREAM_COMMANDS, describe_recorded
 from support.notation import render
 from support.servers import Server
 from support.session import Session
 from support.wire import NULL, NULL_BULK, Map, Wire
 
-RECORDED = json.loads((Path(__file__).parent / "recorded" / "stream-commands.json").read_text())["commands"]
+FOLDER = Path(__file__).parent / "recorded"
+RECORDED = {file: json.loads((FOLDER / f"{file}.json").read_text())["commands"] for file in DESCRIBED}
+NAMES = [(file, name) for file, commands in RECORDED.items() for name in commands]
 
 
 @pytest.mark.since("8.6")
-def test_every_stream_command_is_described(server: Server) -> None:
+@pytest.mark.parametrize("file", DESCRIBED)
+def test_every_command_is_described(server: Server, file: str) -> None:
     """Row 296."""
-    assert sorted(describe_stream_commands(server)) == sorted(RECORDED)
+    assert sorted(describe_recorded(server, file)) == sorted(RECORDED[file])
 
 
 @pytest.mark.since("8.6")
-@pytest.mark.parametrize("name", RECORDED)
-def test_a_command_is_described_as_in_redis(server: Server, name: str) -> None:
+@pytest.mark.parametrize(("file", "name"), NAMES, ids=[name for _, name in NAMES])
+def test_a_command_is_described_as_in_redis(server: Server, file: str, name: str) -> None:
     """Row 296: arity, flags, categories, keys, key specifications and arguments."""
-    described = describe_stream_commands(server)[name]
+    described = describe_recorded(server, file)[name]
     different = {
         fact: {"expected": expected, "got": described[fact]}
-        for fact, expected in RECORDED[name].items()
+        for fact, expected in RECORDED[file][name].items()
         if described[fact] != expected
     }
     assert not different
@@ -105,6 +108,13 @@ def test_the_commands_can_be_listed_and_counted(server: Server, client: Wire) ->
         ("XGROUP DESTROY k g", '["k"]'),
         ("XINFO STREAM k", '["k"]'),
         ("XINFO CONSUMERS k g", '["k"]'),
+        ("LMOVE a b LEFT LEFT", '["a", "b"]'),
+        ("BLPOP a b 0", '["a", "b"]'),
+        ("LMPOP 2 a b LEFT", '["a", "b"]'),
+        ("LMPOP 4 a b LEFT", "-ERR Invalid arguments specified for command"),
+        ("BLMPOP 0 2 a b LEFT COUNT 5", '["a", "b"]'),
+        ("SORT a ALPHA STORE b LIMIT 0 1", '["a", "b"]'),
+        ("SORT_RO a", '["a"]'),
         ("PING hello", "-ERR The command has no key arguments"),
         ("XINFO HELP", "-ERR The command has no key arguments"),
         ("XLEN k more", "-ERR Invalid number of arguments specified for command"),

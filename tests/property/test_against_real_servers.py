@@ -1,4 +1,4 @@
-"""The same random stream commands, given to ours and to a real server, get the same replies.
+"""The same random commands, given to ours and to a real server, get the same replies.
 
 A command is made from a number, so a failing session shrinks to the few commands that matter and is printed as such.
 Servers are the Valkey of the wheel, and each Redis that is present. 8.6 is compared in full, nonsense and error texts
@@ -19,12 +19,15 @@ from hypothesis import strategies as st
 
 from support.memory import ManualClock, MemoryBroker
 from support.random_commands import NEWEST, Alphabet, Command, Symbols, normalise
+from support.random_list_commands import ListAlphabet, may_wait
 from support.servers import Kind, Server, present_kinds
 from support.wire import Wire, encode
 
 OLDEST = (7, 2)  # Redis 7.0 makes consumers at other times and checks less.
 RIVALS = [kind for kind in present_kinds() if not kind.ours and kind.dialect >= OLDEST]
 NODE_ENTRIES = 3  # Small nodes on both sides, so that approximate trimming has something to do.
+
+ALPHABETS: dict[str, type[Alphabet] | type[ListAlphabet]] = {"streams": Alphabet, "lists": ListAlphabet}
 
 NUMBERS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=12), max_size=12)
 SESSIONS = st.tuples(NUMBERS, st.sampled_from([2, 2, 3]), st.booleans())
@@ -36,7 +39,8 @@ class Rival:
 
     def __init__(self, server: Server) -> None:
         self.version = server.kind.dialect
-        self.alphabet = Alphabet(self.version, nonsense=8 if self.version >= NEWEST else 0)
+        nonsense = 8 if self.version >= NEWEST else 0
+        self.alphabets = {area: alphabet(self.version, nonsense=nonsense) for area, alphabet in ALPHABETS.items()}
         self.wires: dict[int, Wire] = {2: server.connect(), 3: server.connect(protocol=3)}
         assert server.control("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == "OK"
 
@@ -64,12 +68,14 @@ def play_ours(commands: list[Command], protocol: int, now_ms: int) -> list[Any]:
     return [wire(*command) for command in commands]
 
 
-def compare(rival: Rival, session: Session) -> None:
+def compare(rival: Rival, area: str, session: Session) -> None:
     parts, protocol, in_transaction = session
     numbers = [number for part in parts for number in part]
     start_ms = time.time_ns() // 1_000_000
     symbols = Symbols(start_ms)
-    commands = [symbols.resolve(rival.alphabet.command(Random(number))) for number in numbers]
+    commands = [symbols.resolve(rival.alphabets[area].command(Random(number))) for number in numbers]
+    if not in_transaction:
+        commands = [command for command in commands if not may_wait(command)]
     sent = [[b"MULTI"], *commands, [b"EXEC"]] if in_transaction else commands
     theirs = rival.play(sent, protocol)
     end_ms = time.time_ns() // 1_000_000
@@ -87,14 +93,16 @@ def shown(commands: list[Command]) -> str:
     return "\n".join(str(b" ".join(word or b'""' for word in command))[2:-1] for command in commands)
 
 
+@pytest.mark.parametrize("area", ALPHABETS)
 @settings(max_examples=500)
 @given(session=SESSIONS)
-def test_replies_are_those_of_the_real_server(rival: Rival, session: Session) -> None:
-    compare(rival, session)
+def test_replies_are_those_of_the_real_server(rival: Rival, area: str, session: Session) -> None:
+    compare(rival, area, session)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("area", ALPHABETS)
 @settings(max_examples=20_000)
 @given(session=SESSIONS)
-def test_replies_are_those_of_the_real_server_in_many_sessions(rival: Rival, session: Session) -> None:
-    compare(rival, session)
+def test_replies_are_those_of_the_real_server_in_many_sessions(rival: Rival, area: str, session: Session) -> None:
+    compare(rival, area, session)

@@ -20,8 +20,10 @@ from headrace.engine.dump import dump_value
 from headrace.engine.stream import Stream
 from support.memory import MemoryBroker, Refusal
 from support.random_commands import Alphabet, Command, Symbols
+from support.random_list_commands import ListAlphabet, may_wait
 
 ALPHABET = Alphabet((8, 6), nonsense=2)
+LISTS = ListAlphabet((8, 6), nonsense=2)
 NODE_ENTRIES = 3
 
 
@@ -50,10 +52,6 @@ OTHERS: list[Command] = [
     [b"GETDEL", b"w"],
     [b"INCR", b"n"],
     [b"APPEND", b"w", b"more"],
-    [b"LPUSH", b"l", b"a", b"b"],
-    [b"RPUSH", b"l", b"c"],
-    [b"LPOP", b"l"],
-    [b"RPOP", b"l", b"2"],
     [b"SADD", b"m", b"x", b"y"],
     [b"SREM", b"m", b"x"],
     [b"HSET", b"h", b"a", b"1", b"b", b"2"],
@@ -77,6 +75,8 @@ def command_of(number: int) -> Command:
     way = random.randrange(10)
     if way == 0:
         return random.choice(OTHERS)
+    if way in (2, 3):
+        return LISTS.command(random)
     return xnack(random) if way == 1 else ALPHABET.command(random)
 
 
@@ -121,8 +121,10 @@ def check(parts: list[tuple[int, list[int]]]) -> None:
     for wait_ms, numbers in parts:
         broker.clock.advance(ms=wait_ms)
         for number in numbers:
-            sent.append(symbols.resolve(command_of(number)))
-            broker(*sent[-1])
+            command = symbols.resolve(command_of(number))
+            if broker.first.call.queue is not None or not may_wait(command):
+                sent.append(command)
+                broker(*command)
     if broker.first.call.queue is not None:
         assert not isinstance(broker("EXEC"), Refusal) or broker.first.call.queue is None
     assert contents_of(state_of(broker.state.records)) == contents_of(broker.state), sent

@@ -1,4 +1,4 @@
-"""What a server says about its stream commands, in a form that two servers can be compared by.
+"""What a server says about its commands, in a form that two servers can be compared by.
 
 COMMAND INFO gives arity, flags, key positions, ACL categories and key specifications; COMMAND DOCS gives the group and
 the arguments. Texts (summary, complexity), tips and version numbers are left out: every server has its own. Flags and
@@ -17,13 +17,20 @@ STREAM_COMMANDS = (
     "xlen", "xpending", "xrange", "xread", "xreadgroup", "xrevrange", "xsetid", "xtrim",
 )  # fmt: skip
 
+LIST_COMMANDS = (
+    "blmove", "blmpop", "blpop", "brpop", "brpoplpush", "lindex", "linsert", "llen", "lmove", "lmpop", "lpop", "lpos",
+    "lpush", "lpushx", "lrange", "lrem", "lset", "ltrim", "rpop", "rpoplpush", "rpush", "rpushx",
+)  # fmt: skip
+
+DESCRIBED = {"stream-commands": STREAM_COMMANDS, "list-commands": LIST_COMMANDS}  # Recorded under these names.
+
 _ARGUMENT_FACTS = ("name", "type", "token", "key_spec_index", "flags")
 
 
-def describe_stream_commands(server: Server) -> dict[str, Any]:
+def describe_recorded(server: Server, recorded: str) -> dict[str, Any]:
     """Command name, subcommands as `xgroup|create`, to its comparable description."""
     with server.connect(protocol=3) as wire:
-        return describe_commands(wire, STREAM_COMMANDS)
+        return describe_commands(wire, DESCRIBED[recorded])
 
 
 def describe_commands(wire: Wire, names: tuple[str, ...]) -> dict[str, Any]:

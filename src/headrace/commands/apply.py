@@ -12,6 +12,7 @@ from headrace.engine.group import RELEASED_MS, Group
 from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import id_of
 from headrace.engine.keyspace import Keyspace
+from headrace.engine.lists import move_element, put_elements, remove_elements, take_elements
 from headrace.engine.publish_ids import PublishIds
 from headrace.engine.stream import Stream
 from headrace.errors import HeadraceError
@@ -152,25 +153,44 @@ def put(state: State, db: Keyspace, record: Record) -> None:
 
 
 def push(state: State, db: Keyspace, record: Record) -> None:
-    elements = db.values.get(record[2])
-    if elements is None:
-        elements = deque()
-        db.put(record[2], elements)
-    if record[3] == b"left":
-        elements.extendleft(record[4:])
-    else:
-        elements.extend(record[4:])
+    put_elements(get_list(db, record[2]), record[3], record[4:])
 
 
 def pop(state: State, db: Keyspace, record: Record) -> None:
-    elements = db.values[record[2]]
-    for _ in range(int(record[4])):
-        if record[3] == b"left":
-            elements.popleft()
-        else:
-            elements.pop()
-    if not elements:
-        db.delete(record[2])
+    take_elements(db.values[record[2]], record[3], int(record[4]))
+    drop_if_empty(db, record[2])
+
+
+def set_element(state: State, db: Keyspace, record: Record) -> None:
+    db.values[record[2]][int(record[3])] = record[4]
+
+
+def insert(state: State, db: Keyspace, record: Record) -> None:
+    db.values[record[2]].insert(int(record[3]), record[4])
+
+
+def remove_equal(state: State, db: Keyspace, record: Record) -> None:
+    remove_elements(db.values[record[2]], record[4], int(record[3]))
+    drop_if_empty(db, record[2])
+
+
+def move_between(state: State, db: Keyspace, record: Record) -> None:
+    move_element(db.values[record[2]], get_list(db, record[3]), record[4], record[5])
+    drop_if_empty(db, record[2])
+
+
+def get_list(db: Keyspace, key: bytes) -> "deque[bytes]":
+    elements = db.values.get(key)
+    if elements is None:
+        elements = deque()
+        db.put(key, elements)
+    assert isinstance(elements, deque)
+    return elements
+
+
+def drop_if_empty(db: Keyspace, key: bytes) -> None:
+    if not db.values[key]:
+        db.delete(key)
 
 
 def add_members(state: State, db: Keyspace, record: Record) -> None:
@@ -260,6 +280,10 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.PUT: put,
     kinds.PUSH: push,
     kinds.POP: pop,
+    kinds.LIST_SET: set_element,
+    kinds.LIST_INSERT: insert,
+    kinds.LIST_REMOVE: remove_equal,
+    kinds.LIST_MOVE: move_between,
     kinds.SET_ADD: add_members,
     kinds.SET_REMOVE: remove_members,
     kinds.HASH_SET: set_fields,

@@ -191,6 +191,11 @@ class Call:
         """Let those who wait for the key look again, once the command is done."""
         self.state.wakes.append((database, key))
 
+    def touch(self, key: bytes) -> None:
+        """A key has changed, besides those that the dispatcher finds in the command's own words."""
+        if self.state.watched:
+            self.state.touch(self.db.number, key)
+
     def notify(self, kind: int, event: bytes, key: bytes) -> None:
         """A keyspace event, for those who asked for its kind. Published once the command is done."""
         if self.state.event_kinds & kind:

@@ -70,7 +70,7 @@ def subcommands_of(made: Command) -> list[Command]:
 
 
 def flags_of(made: Command) -> list[str]:
-    has_loose_keys = any(place.keyword or place.behind for place in made.key_places)
+    has_loose_keys = any(place.keyword or place.behind or place.is_counted or place.token for place in made.key_places)
     return made.flags + ["movablekeys"] if has_loose_keys and "movablekeys" not in made.flags else made.flags
 
 
@@ -98,17 +98,17 @@ def categories_of(made: Command) -> list[str]:
 
 def describe_place(place: KeyPlace) -> Value:
     flags: list[Value] = [Status(flag) for flag in place.flags]
+    search: list[Value] = ["type", "index", "spec", Pairs(["index", place.first])]
+    limits: list[Value] = ["lastkey", place.last, "keystep", place.step, "limit", place.limit]
+    found: list[Value] = ["type", "range", "spec", Pairs(limits)]
     if place.keyword:
         search = ["type", "keyword", "spec", Pairs(["keyword", place.keyword, "startfrom", place.keyword_start])]
-    elif place.behind:
-        unknown = Pairs(["type", "unknown", "spec", Pairs([])])
-        return Pairs(["flags", Unordered(flags), "begin_search", unknown, "find_keys", unknown])
-    else:
-        search = ["type", "index", "spec", Pairs(["index", place.first])]
-    found = Pairs(["lastkey", place.last, "keystep", place.step, "limit", place.limit])
-    return Pairs(
-        ["flags", Unordered(flags), "begin_search", Pairs(search), "find_keys", Pairs(["type", "range", "spec", found])]
-    )
+    elif place.is_counted:
+        found = ["type", "keynum", "spec", Pairs(["keynumidx", 0, "firstkey", 1, "keystep", place.step])]
+    elif place.behind or place.token:
+        search = ["type", "unknown", "spec", Pairs([])]
+        found = search
+    return Pairs(["flags", Unordered(flags), "begin_search", Pairs(search), "find_keys", Pairs(found)])
 
 
 # COMMAND DOCS

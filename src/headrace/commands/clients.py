@@ -159,7 +159,6 @@ def client_trackinginfo(ctx: Call, argv: list[bytes]) -> Outcome:
     tips="nondeterministic_output",
 )  # fmt: skip
 def client_info(ctx: Call, argv: list[bytes]) -> Outcome:
-    ctx.last_command = "client|info"
     return Outcome(encode(Verbatim(describe(ctx, ctx.now_ms)), resp3=ctx.resp3))
 
 
@@ -175,7 +174,6 @@ def client_info(ctx: Call, argv: list[bytes]) -> Outcome:
     summary="Connections, one line each.", tips="nondeterministic_output",
 )  # fmt: skip
 def client_list(ctx: Call, argv: list[bytes]) -> Outcome:
-    ctx.last_command = "client|list"
     chosen = list(ctx.state.clients.values())
     if len(argv) == 4 and argv[2].upper() == b"TYPE":
         kind = parse_type(argv[3])
@@ -203,11 +201,6 @@ def type_of(call: Call) -> bytes:
 def describe(call: Call, now_ms: int) -> str:
     """A connection as CLIENT LIST shows it. Buffers that are not measured are shown as 0."""
     channels = call.state.channels
-    waiter = call.state.waiters.by_client.get(call.id)
-    command_name = call.last_command
-    if waiter is not None:
-        found = find_command(waiter.argv[0])
-        command_name = found.full_name if found is not None else ""
     facts: dict[str, str | int] = {
         "id": call.id,
         "addr": call.address,
@@ -228,7 +221,7 @@ def describe(call: Call, now_ms: int) -> str:
         "omem": sum([len(part) for part in call.out]),
         "tot-mem": 0,
         "events": "r",
-        "cmd": command_name or "NULL",
+        "cmd": call.last_command or "NULL",
         "user": "default",
         "redir": -1,
         "resp": 3 if call.resp3 else 2,

@@ -12,6 +12,7 @@ from headrace.commands.call import Call, State
 from headrace.commands.outcome import Outcome
 from headrace.commands.publishing import notice_missed, publish_events
 from headrace.commands.spec import TABLE, Command, find_command
+from headrace.engine.keyspace import type_name
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
 from headrace.journal.record import REMOVE, encode_record
@@ -22,6 +23,8 @@ BESIDE_ENTRIES: Final = frozenset(
     ("xreadgroup", "xack", "xackdel", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord")
     + ("xgroup|create", "xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
 )
+# These name several keys and change one of them, which they touch themselves.
+CHANGE_ONE: Final = frozenset(("blpop", "brpop", "lmpop", "blmpop", "sort"))
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
@@ -34,6 +37,7 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
         size = len(argv)
         if command is None or command.handler is None or size < command.least or size > command.most:
             command = check_or_spoil(ctx, argv)
+        ctx.last_command = command.full_name
         if ctx.is_gated:
             execute_gated(ctx, command, argv)
             return
@@ -98,7 +102,7 @@ def tell_events(ctx: Call, command: Command, argv: list[bytes]) -> None:
 
 def touch_keys(ctx: Call, command: Command, argv: list[bytes]) -> None:
     """Transactions that watch a key of this command will not run. As in Redis, only the entries of a stream count."""
-    if command.full_name in BESIDE_ENTRIES:
+    if command.full_name in BESIDE_ENTRIES or command.full_name in CHANGE_ONE:
         return
     for key in command.keys_in(argv):
         ctx.state.touch(ctx.db.number, key)
@@ -296,11 +300,32 @@ def unblock(state: State, call: Call, reply: bytes) -> None:
 def serve_waiters(state: State, now_ms: int) -> None:
     """Run the commands of those who wait for keys that changed. What they change may wake others in turn."""
     while state.wakes:
-        wakes = state.wakes
+        wakes = dict.fromkeys(state.wakes)  # A key that was named twice is looked at once, in its first place.
         state.wakes = []
         for database, key in wakes:
-            for waiter in state.waiters.on_key(database, key):
-                retry(state, waiter, now_ms)
+            serve_key(state, database, key, now_ms)
+
+
+def serve_key(state: State, database: int, key: bytes, now_ms: int) -> None:
+    """Serve those who wait for one key, longest first, for as long as it holds what they wait for."""
+    held: str | None = None  # The type of its value; None: not looked at since the last one was served.
+    for waiter in state.waiters.on_key(database, key):
+        if waiter.wants:
+            if held is None:
+                held = held_type(state, database, key, now_ms)
+            if waiter.wants != held:
+                continue
+        retry(state, waiter, now_ms)
+        held = None
+
+
+def held_type(state: State, database: int, key: bytes, now_ms: int) -> str:
+    """The type of what a key holds now; empty when it holds nothing."""
+    db = state.databases[database]
+    value = db.find(key, now_ms)
+    if db.dropped:
+        note_expired(state)
+    return "" if value is None else type_name(value)
 
 
 def retry(state: State, waiter: Waiter, now_ms: int) -> None:

@@ -17,6 +17,7 @@ LONGEST_FLOAT: Final = 127  # Longer than any useful number; Redis's own buffer 
 
 NOT_AN_INTEGER: Final = "ERR value is not an integer or out of range"
 NOT_A_FLOAT: Final = "ERR value is not a valid float"
+NOT_A_TIMEOUT: Final = "ERR timeout is not a float or out of range"
 
 
 def parse_integer(text: bytes, error: str = NOT_AN_INTEGER) -> int:
@@ -57,13 +58,25 @@ def parse_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
 
 
 def parse_timeout_s(text: bytes, now_ms: int) -> int:
-    """A timeout in seconds with fractions, as milliseconds. 0 means for ever."""
-    number = parse_float(text, "ERR timeout is not a float or out of range") * 1000.0
+    """A timeout in seconds with fractions, as milliseconds rounded up. 0 means for ever."""
+    number = parse_seconds(text) * 1000.0
     if number > MAX_INTEGER:
         raise CommandError("ERR timeout is out of range")
-    if number < 0:
+    if number <= -1.0:  # Less than a millisecond below 0 is 0, as in Redis.
         raise CommandError("ERR timeout is negative")
     timeout_ms = math.ceil(number)
     if timeout_ms > MAX_INTEGER - now_ms:
         raise CommandError("ERR timeout is out of range")
     return timeout_ms
+
+
+def parse_seconds(text: bytes) -> float:
+    """A number that may also be written in hexadecimal, as C's own reading takes it: 0x1F."""
+    if text.removeprefix(b"-")[:2].lower() != b"0x":
+        return parse_float(text, NOT_A_TIMEOUT)
+    if len(text) > LONGEST_FLOAT or text != text.strip():
+        raise CommandError(NOT_A_TIMEOUT)
+    try:
+        return float.fromhex(text.decode("ascii"))
+    except (ValueError, OverflowError):
+        raise CommandError(NOT_A_TIMEOUT) from None

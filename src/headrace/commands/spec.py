@@ -22,6 +22,7 @@ from headrace.commands.outcome import Outcome
 Handler = Callable[[Call, list[bytes]], Outcome]
 
 UNLIMITED: Final = 2**31 - 1
+LONGEST_COUNT: Final = 10  # Digits of a number of keys: no command has more words.
 ACCESS: Final = ("RO", "RW", "OW", "RM")  # Of the key flags, only these are written in capitals.
 
 
@@ -30,7 +31,7 @@ class Argument:
 
     __slots__ = (
         "name", "kind", "token", "is_optional", "is_multiple", "repeats_token", "parts", "key_flags", "keyword",
-        "keyword_start", "behind", "since", "display",
+        "keyword_start", "behind", "is_counted", "since", "display",
     )  # fmt: skip
 
     def __init__(self, name: str, kind: str, token: str = "", parts: tuple["Argument", ...] = ()) -> None:
@@ -45,6 +46,7 @@ class Argument:
         self.keyword = ""  # Of a key: the word its list stands behind, when its place is not fixed.
         self.keyword_start = 1  # Where looking for that word begins.
         self.behind = ""  # Of keys that go to the end: the options, each with a value, that may stand before them.
+        self.is_counted = False  # Of keys: the word before them says how many they are.
         self.since = ""
         self.display = ""  # How the syntax line calls it, when not by its name.
 
@@ -70,10 +72,12 @@ class Argument:
 
 
 def key(
-    flags: str, name: str = "key", token: str = "", keyword: str = "", keyword_start: int = 1, *, behind: str = ""
-) -> Argument:
+    flags: str, name: str = "key", token: str = "", keyword: str = "", keyword_start: int = 1, *,
+    behind: str = "", counted: bool = False,
+) -> Argument:  # fmt: skip
     argument = Argument(name, "key", token)
     argument.behind = behind
+    argument.is_counted = counted
     argument.key_flags = flags
     argument.keyword = keyword
     argument.keyword_start = keyword_start
@@ -137,13 +141,18 @@ def added(since: str, argument: Argument) -> Argument:
 
 
 class KeyPlace:
-    """Where one key argument stands: from a fixed place, or behind a keyword."""
+    """Where one key argument stands: from a fixed place, behind its number, or behind a word.
 
-    __slots__ = ("flags", "first", "keyword", "keyword_start", "behind", "last", "step", "limit")
+    A keyword is followed by keys and then by as many other words (STREAMS); a token by one key, anywhere (STORE).
+    """
+
+    __slots__ = ("flags", "first", "keyword", "keyword_start", "behind", "is_counted", "token", "last", "step", "limit")
 
     def __init__(self, argument: Argument, first: int, last: int, step: int) -> None:
         self.flags = [flag if flag in ACCESS else flag.lower() for flag in argument.key_flags.upper().split()]
-        self.first = first
+        self.is_counted = argument.is_counted
+        self.first = first - 1 if argument.is_counted else first  # Counted: where the number stands.
+        self.token = argument.token
         self.keyword = argument.keyword
         self.keyword_start = argument.keyword_start
         self.behind = argument.behind
@@ -164,7 +173,8 @@ class Command:
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
         "is_write", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
-        "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "key_places",
+        "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at", "key_token",
+        "key_places",
     )  # fmt: skip
 
     def __init__(
@@ -206,6 +216,8 @@ class Command:
         self.keyword = b""  # The word the keys stand behind: STREAMS.
         self.keyword_start = 1
         self.behind: list[bytes] = []  # The options that may stand before the keys: COUNT and BLOCK of RQ.POP.
+        self.count_at = 0  # Where the number of the keys behind it stands; 0 when there is none.
+        self.key_token = b""  # The word that one more key stands behind: STORE.
         self.key_places: list[KeyPlace] = []
         self.place_keys(len(words))
         self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
@@ -224,26 +236,53 @@ class Command:
                     self.key_places.append(KeyPlace(part, position, -1 - behind if is_list else 0, step))
                 position += part.least_words()
         for place in self.key_places:
-            self.keyword = place.keyword.encode()
-            self.keyword_start = place.keyword_start
-            self.behind = place.behind.encode().split()
-            if not place.keyword and not place.behind:
+            if place.keyword:
+                self.keyword = place.keyword.encode()
+                self.keyword_start = place.keyword_start
+            elif place.behind:
+                self.behind = place.behind.encode().split()
+            elif place.is_counted:
+                self.count_at = place.first
+            elif place.token:
+                self.key_token = place.token.encode()
+            else:
                 self.first_key = self.first_key or place.first
                 self.last_key = place.last if place.last < 0 else place.first
                 self.key_step = place.step
 
     def keys_in(self, argv: list[bytes]) -> list[bytes]:
         """The keys of a command as sent."""
+        found: list[bytes] = []
         if self.first_key:
             last = self.last_key if self.last_key > 0 else len(argv) + self.last_key
-            return argv[self.first_key : last + 1 : self.key_step]
+            found = argv[self.first_key : last + 1 : self.key_step]
         if self.keyword:
             for index in range(self.keyword_start, len(argv)):
                 if argv[index].upper() == self.keyword:
                     return argv[index + 1 : index + 1 + (len(argv) - index - 1) // 2]
         if self.behind:
             return keys_behind_options(argv, self.behind)
+        if self.count_at:
+            found = found + counted_keys(argv, self.count_at)
+        if self.key_token:
+            found = found + key_behind_token(argv, self.key_token)
+        return found
+
+
+def counted_keys(argv: list[bytes], count_at: int) -> list[bytes]:
+    """As many keys as the number before them says; none when that cannot be."""
+    number = argv[count_at]
+    if not number.isdigit() or len(number) > LONGEST_COUNT or count_at + int(number) >= len(argv):
         return []
+    return argv[count_at + 1 : count_at + 1 + int(number)]
+
+
+def key_behind_token(argv: list[bytes], token: bytes) -> list[bytes]:
+    """The key behind a word that may stand anywhere; the last one counts."""
+    for index in range(len(argv) - 2, 1, -1):
+        if argv[index].upper() == token:
+            return [argv[index + 1]]
+    return []
 
 
 def keys_behind_options(argv: list[bytes], options: list[bytes]) -> list[bytes]:

@@ -13,6 +13,9 @@ from headrace.commands import (
     info,
     introspection,
     keys,
+    list_elements,
+    list_moves,
+    list_pops,
     lists,
     pending,
     pubsub,
@@ -23,6 +26,7 @@ from headrace.commands import (
     server,
     sets,
     settle,
+    sorting,
     stream_info,
     stream_settings,
     streams,
@@ -31,7 +35,8 @@ from headrace.commands import (
 )
 
 MODULES: Final = (
-    clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, lists, pending,
-    pubsub, queue_extensions, queue_views, queues, scan, server, sets, settle, stream_info, stream_settings, streams,
+    clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, list_elements,
+    list_moves, list_pops, lists, pending, pubsub, queue_extensions, queue_views, queues, scan, server, sets, settle,
+    sorting, stream_info, stream_settings, streams,
     strings, transactions,
 )  # fmt: skip

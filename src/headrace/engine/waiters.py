@@ -1,8 +1,8 @@
 """Who waits for which key, until when.
 
 A client that must wait leaves a Waiter: its keys, its command, its deadline, and (XREADGROUP CLAIM) when looking again
-is worth it without any write. Writers ask `on_key`; that costs nothing for keys nobody waits for. Clients on one key
-are served in the order they blocked.
+is worth it without any write. One that waits for a list is not run again for a key of another type. Writers ask
+`on_key`; that costs nothing for keys nobody waits for. Clients on one key are served in the order they blocked.
 """
 
 import heapq
@@ -11,17 +11,19 @@ NO_TIME = -1  # Waits for ever; nothing to look for.
 
 
 class Waiter:
-    __slots__ = ("client_id", "database", "keys", "argv", "deadline_ms", "due_ms")
+    __slots__ = ("client_id", "database", "keys", "argv", "deadline_ms", "due_ms", "wants")
 
     def __init__(
-        self, client_id: int, database: int, keys: list[bytes], argv: list[bytes], deadline_ms: int, due_ms: int
-    ) -> None:
+        self, client_id: int, database: int, keys: list[bytes], argv: list[bytes], deadline_ms: int, due_ms: int,
+        wants: str = "",
+    ) -> None:  # fmt: skip
         self.client_id = client_id
         self.database = database
         self.keys = keys
         self.argv = argv  # The command to run again, with `$` and the like already resolved.
         self.deadline_ms = deadline_ms  # Answer null then. NO_TIME: never.
         self.due_ms = due_ms  # Look again then. NO_TIME: only when a key changes.
+        self.wants = wants  # The type a key must have got to look again. Empty: any change, also that it is gone.
 
     def next_ms(self) -> int:
         if self.due_ms != NO_TIME and (self.deadline_ms == NO_TIME or self.due_ms < self.deadline_ms):
