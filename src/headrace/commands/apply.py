@@ -14,6 +14,7 @@ from headrace.engine.ids import id_of
 from headrace.engine.keyspace import Keyspace
 from headrace.engine.lists import move_element, put_elements, remove_elements, take_elements
 from headrace.engine.publish_ids import PublishIds
+from headrace.engine.sorted_set import SortedSet
 from headrace.engine.stream import Stream
 from headrace.errors import HeadraceError
 from headrace.journal import record as kinds
@@ -208,6 +209,23 @@ def remove_members(state: State, db: Keyspace, record: Record) -> None:
         db.delete(record[2])
 
 
+def set_scores(state: State, db: Keyspace, record: Record) -> None:
+    members = db.values.get(record[2])
+    if members is None:
+        members = SortedSet()
+        db.put(record[2], members)
+    for index in range(3, len(record), 2):
+        members.put(record[index], float(record[index + 1]))
+
+
+def remove_scores(state: State, db: Keyspace, record: Record) -> None:
+    members = db.values[record[2]]
+    for member in record[3:]:
+        members.remove(member)
+    if not members:
+        db.delete(record[2])
+
+
 def set_fields(state: State, db: Keyspace, record: Record) -> None:
     fields = db.values.get(record[2])
     if fields is None:
@@ -286,6 +304,8 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.LIST_MOVE: move_between,
     kinds.SET_ADD: add_members,
     kinds.SET_REMOVE: remove_members,
+    kinds.SCORE_SET: set_scores,
+    kinds.SCORE_REMOVE: remove_scores,
     kinds.HASH_SET: set_fields,
     kinds.HASH_REMOVE: remove_fields,
     kinds.REMOVE: remove,

@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.commands.notifications import KEYEVENT, KEYSPACE
 from headrace.commands.settings import Settings
+from headrace.engine.chance import Chance
 from headrace.engine.channels import Channels
 from headrace.engine.keyspace import NEW, WRONG_TYPE, Event, Keyspace, Stored
 from headrace.engine.stream import Stream
@@ -24,7 +25,7 @@ class State:
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
-        "port", "build", "channels", "event_kinds", "events", "dropped_listeners",
+        "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -44,6 +45,7 @@ class State:
         self.speaking: list[Call] = []  # Clients that got a reply through somebody else's command.
         self.next_client_id = 1
         self.started_ms = now_ms
+        self.chance = Chance(now_ms)
         self.pause_until_ms = 0
         self.pause_is_for_writes = False
         self.errors: dict[str, int] = {}  # INFO: errorstat, by prefix.

@@ -10,7 +10,7 @@ from headrace.commands.spec import Argument, Command, KeyPlace, all_commands, fi
 from headrace.wire.values import Pairs, Status, Unordered, Value
 
 CATEGORY_OF_GROUP: Final = {
-    "generic": "keyspace", "string": "string", "list": "list", "hash": "hash", "set": "set",
+    "generic": "keyspace", "string": "string", "list": "list", "hash": "hash", "set": "set", "sorted-set": "sortedset",
     "stream": "stream", "connection": "connection", "transactions": "transaction",
 }  # fmt: skip
 TITLES: Final = {
@@ -20,6 +20,7 @@ TITLES: Final = {
     "list": "Lists",
     "hash": "Hashes",
     "set": "Sets",
+    "sorted-set": "Sorted sets",
     "queue": "Reliable queues",
     "headrace": "Steps of headrace",
     "transactions": "Transactions",

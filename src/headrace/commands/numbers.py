@@ -13,6 +13,7 @@ from headrace.errors import CommandError
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**63 - 1
 LONGEST_INTEGER: Final = 20  # "-9223372036854775808". Longer texts are refused before they are read.
+LONGEST_DOUBLE: Final = 1100  # Every digit of the smallest double there is.
 LONGEST_FLOAT: Final = 127  # Longer than any useful number; Redis's own buffer ends near here too.
 
 NOT_AN_INTEGER: Final = "ERR value is not an integer or out of range"
@@ -55,6 +56,42 @@ def parse_float(text: bytes, error: str = NOT_A_FLOAT) -> float:
     if math.isnan(number):
         raise CommandError(error)
     return number
+
+
+def parse_double(text: bytes, error: str = NOT_A_FLOAT) -> float:
+    """A score or a weight: decimal or hexadecimal, or `inf`. What a double cannot hold is refused, and so is `nan`."""
+    number = read_double(text)
+    if isinstance(number, float):
+        too_large = math.isinf(number) and b"i" not in text.lower()
+        too_small = number == 0.0 and text.lower().partition(b"e")[0].strip(b"+-.0") != b""
+        if not too_large and not too_small:
+            return number
+    elif text.lstrip(b"+-")[:2].lower() == b"0x" and text == text.strip() and len(text) <= LONGEST_DOUBLE:
+        try:
+            return float.fromhex(text.decode("latin-1"))
+        except (ValueError, OverflowError):
+            pass
+    raise CommandError(error)
+
+
+def parse_range_end(text: bytes, error: str) -> float:
+    """A score at the end of a range, maybe behind `(`. As in Redis nothing is 0, and what is too large is `inf`."""
+    digits = text[1:] if text[:1] == b"(" else text
+    number = read_double(digits) if digits else 0.0
+    if number is None:
+        raise CommandError(error)
+    return number
+
+
+def read_double(text: bytes) -> float | None:
+    """A decimal number, `inf`, or None for anything else, `nan` too. No blanks around it, no underscores."""
+    if len(text) > LONGEST_DOUBLE or text != text.strip() or b"_" in text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
 
 
 def parse_timeout_s(text: bytes, now_ms: int) -> int:

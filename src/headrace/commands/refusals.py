@@ -4,3 +4,4 @@ from typing import Final
 
 SYNTAX: Final = "ERR syntax error"
 NO_SUCH_KEY: Final = "ERR no such key"
+OUT_OF_RANGE: Final = "ERR value is out of range"

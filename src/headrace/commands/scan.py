@@ -1,4 +1,4 @@
-"""Going through many names in pages: SCAN over keys, HSCAN and SSCAN over what a hash or a set holds.
+"""Going through many names in pages: SCAN over keys, HSCAN, SSCAN and ZSCAN over what a hash or a set holds.
 
 What exists from the first page to the last is returned at least once; what comes or goes meanwhile may be returned or
 not. COUNT says how much a call looks at, before MATCH and TYPE leave something out. A small hash or set comes as one
@@ -13,12 +13,13 @@ from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.sets import find_set
+from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.spec import added, command, integer, key, optional, pattern, text, word
 from headrace.engine.encodings import encoding_name
 from headrace.engine.glob import Glob
 from headrace.engine.keyspace import type_name
 from headrace.errors import CommandError
-from headrace.wire.encoder import encode_array, encode_bulk
+from headrace.wire.encoder import encode_array, encode_bulk, encode_double
 
 DEFAULT_COUNT: Final = 10
 MAX_CURSOR: Final = 2**64 - 1
@@ -112,6 +113,33 @@ def sscan(ctx: Call, argv: list[bytes]) -> Outcome:
     else:
         names = sorted(members)
     return scan_reply(following, [encode_bulk(name) for name in names if name in members and options.takes(name)])
+
+
+@command(
+    "ZSCAN", key("RO access"), integer("cursor"), optional(pattern("pattern", "MATCH")),
+    optional(integer("count", "COUNT")),
+    group="sorted-set", flags="readonly", since="2.8.0",
+    complexity="O(COUNT); the first call of a larger walk is O(N log(N)) with N members",
+    summary="Go through the members of a sorted set and their scores in pages.", tips="nondeterministic_output",
+)  # fmt: skip
+def zscan(ctx: Call, argv: list[bytes]) -> Outcome:
+    cursor = parse_cursor(argv[2])
+    members = find_sorted_set(ctx, argv[1])
+    if members is None:
+        return scan_reply(0, [])
+    options = parse_scan(argv, 3, of_keys=False, of_hash=False)
+    following = 0
+    if encoding_name(members) == "skiplist":
+        following, names = ctx.db.orders.page(argv[1], members.scores, cursor, options.count)
+    else:
+        names = [member for _, member in members.pairs(0, len(members))]
+    found: list[bytes] = []
+    for name in names:
+        score = members.scores.get(name)
+        if score is not None and options.takes(name):
+            found.append(encode_bulk(name))
+            found.append(encode_double(score, resp3=False))
+    return scan_reply(following, found)
 
 
 def parse_cursor(argument: bytes) -> int:

@@ -24,8 +24,13 @@ from headrace.commands import (
     queues,
     scan,
     server,
+    set_algebra,
     sets,
     settle,
+    sorted_set_algebra,
+    sorted_set_pops,
+    sorted_set_ranges,
+    sorted_sets,
     sorting,
     stream_info,
     stream_settings,
@@ -36,7 +41,7 @@ from headrace.commands import (
 
 MODULES: Final = (
     clients, connection, deleting, expiry, group_management, groups, hashes, info, introspection, keys, list_elements,
-    list_moves, list_pops, lists, pending, pubsub, queue_extensions, queue_views, queues, scan, server, sets, settle,
-    sorting, stream_info, stream_settings, streams,
-    strings, transactions,
+    list_moves, list_pops, lists, pending, pubsub, queue_extensions, queue_views, queues, scan, server, set_algebra,
+    sets, settle, sorted_set_algebra, sorted_set_pops, sorted_set_ranges, sorted_sets, sorting, stream_info,
+    stream_settings, streams, strings, transactions,
 )  # fmt: skip

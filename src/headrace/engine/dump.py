@@ -7,6 +7,7 @@ length in decimal, a colon, and that many bytes; numbers are fields in decimal. 
     list     how many, then each from the left
     hash     how many fields, then each with its value
     set      how many, then each in byte order
+    zset     how many, then each with its score, in their order; a score as Python writes it
     stream   last ID, entries ever added, highest deleted ID,
              nodes: how many, entries and bytes that still fit into the last one;
                  each: lowest ID, highest ID deleted from its end, sizes of its entries, the entries joined
@@ -26,6 +27,7 @@ what was loaded gives the same bytes again. A payload is as long as its value: t
 
 import zlib
 from collections import deque
+from math import inf, isnan, nan
 from typing import Final
 
 from headrace.engine.group import MAX_DELIVERIES, NEVER, Consumer, Delivery, Group
@@ -45,10 +47,12 @@ from headrace.engine.payload import (
 from headrace.engine.publish_ids import ID_BITS, ID_MASK, PublishIds
 from headrace.engine.queue_dump import load_queue, put_queue
 from headrace.engine.reliable_queue import ReliableQueue
+from headrace.engine.sorted_set import SortedSet
 from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
 
 MAGIC: Final = b"HRD1"
 CHECKSUM_BYTES: Final = 4
+LONGEST_SCORE: Final = 24  # -1.7976931348623157e+308
 
 
 def dump_value(value: Stored) -> bytes:
@@ -64,6 +68,10 @@ def dump_value(value: Stored) -> bytes:
             put_fields(parts, [field, text])
     elif isinstance(value, set):
         put_fields(parts, [b"set", b"%d" % len(value), *sorted(value)])
+    elif isinstance(value, SortedSet):
+        put_fields(parts, [b"zset", b"%d" % len(value)])
+        for score, member in value.pairs(0, len(value)):
+            put_fields(parts, [member, repr(score).encode()])
     elif isinstance(value, Stream):
         put_fields(parts, [b"stream"])
         put_stream(parts, value)
@@ -106,6 +114,8 @@ def load_kind(reader: Reader, limits: NodeLimits) -> Stored:
         if members != sorted(set(members)):
             raise ValueError("a set with repeated or unsorted members")
         return set(members)
+    if kind == b"zset":
+        return load_sorted_set(reader)
     if kind == b"stream":
         return load_stream(reader, limits)
     if kind == b"reliableq":
@@ -188,6 +198,22 @@ def load_hash(reader: Reader) -> dict[bytes, bytes]:
     if len(fields) != count:
         raise ValueError("a hash with repeated fields")
     return fields
+
+
+def load_sorted_set(reader: Reader) -> SortedSet:
+    scores: dict[bytes, float] = {}
+    highest = (-inf, b"")
+    for _ in range(reader.number(1)):
+        member = reader.text()
+        text = reader.text()
+        score = float(text) if len(text) <= LONGEST_SCORE else nan
+        if isnan(score) or repr(score).encode() != text:
+            raise ValueError(f"{text[:LONGEST_SCORE]!r} is not a score")
+        if member in scores or (score, member) < highest:
+            raise ValueError("a sorted set with repeated or unsorted members")
+        highest = (score, member)
+        scores[member] = score
+    return SortedSet(scores)
 
 
 def load_stream(reader: Reader, limits: NodeLimits) -> Stream:

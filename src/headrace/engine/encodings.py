@@ -11,6 +11,7 @@ from typing import Final
 from headrace.engine.group import Group
 from headrace.engine.keyspace import Keyspace, Stored
 from headrace.engine.reliable_queue import ReliableQueue
+from headrace.engine.sorted_set import SortedSet
 from headrace.engine.stream import Stream
 
 LONGEST_EMBEDDED: Final = 44  # Redis's limit for a string stored inside its object.
@@ -29,6 +30,7 @@ SLOT: Final = 8
 SET_SLOT: Final = 32  # Sets and dicts keep a third of their slots free or more.
 DICT_SLOT: Final = 104
 NODE_OBJECT: Final = 400
+SCORED_PAIR: Final = (DICT_SLOT - SET_SLOT) + 24 + 72 + SLOT  # Its score, a pair of both, and their place.
 STREAM_OBJECT: Final = 700
 GROUP_OBJECT: Final = 900
 CONSUMER_OBJECT: Final = 800
@@ -56,6 +58,8 @@ def encoding_name(value: Stored) -> str:
         return hash_encoding(value)
     if isinstance(value, ReliableQueue):
         return "raw"  # As Redis says of every type that a module brings.
+    if isinstance(value, SortedSet):
+        return sorted_set_encoding(value)
     if len(value) <= INTSET_MEMBERS and all(is_integer(member) for member in value):
         return "intset"
     if len(value) <= LISTPACK_MEMBERS and all(len(member) <= LISTPACK_MEMBER_BYTES for member in value):
@@ -68,6 +72,12 @@ def hash_encoding(fields: dict[bytes, bytes]) -> str:
         return "hashtable"
     longest = max([max(len(field), len(value)) for field, value in fields.items()])
     return "listpack" if longest <= LISTPACK_MEMBER_BYTES else "hashtable"
+
+
+def sorted_set_encoding(value: SortedSet) -> str:
+    if len(value) > LISTPACK_MEMBERS:
+        return "skiplist"
+    return "listpack" if max([len(member) for member in value.scores]) <= LISTPACK_MEMBER_BYTES else "skiplist"
 
 
 def is_integer(text: bytes) -> bool:
@@ -86,6 +96,8 @@ def estimate_bytes(value: Stored, samples: int = SAMPLE) -> int:
         return estimate_stream(value)
     if isinstance(value, ReliableQueue):
         return estimate_queue(value, samples)
+    if isinstance(value, SortedSet):
+        return estimate_bytes(value.scores.keys(), samples) + len(value) * SCORED_PAIR
     count = len(value)
     if count == 0:
         return SET_SLOT

@@ -1,7 +1,7 @@
 """Keys of one database: what each holds, and when it expires.
 
-A value is a Stream, or plain Python: bytes (string), deque (list), dict (hash), set. A key whose time has come counts
-as missing from then on; whoever meets it first removes it.
+A value is a Stream, a SortedSet, or plain Python: bytes (string), deque (list), dict (hash), set. A key whose time has
+come counts as missing from then on; whoever meets it first removes it.
 
 What happens to a key as such is also an event, for those who asked for its kind: `event_kinds` says which, and is 0
 while nobody did.
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.scan import Orders
+from headrace.engine.sorted_set import SortedSet
 from headrace.engine.stream import Stream
 
 # Kinds of keyspace events that happen here. All the others are in commands/notifications.py.
@@ -24,9 +25,8 @@ Event = tuple[int, int, bytes, bytes]  # Kind, database, event, key.
 
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
-Stored = (
-    Any  # Stream | bytes | deque[bytes] | dict[bytes, bytes] | set[bytes]; a union would be checked at every look-up.
-)
+# Stream, SortedSet, bytes, deque[bytes], dict[bytes, bytes] or set[bytes]. A union would be checked at every look-up.
+Stored = Any
 
 
 class Keyspace:
@@ -108,4 +108,6 @@ def type_name(value: Stored) -> str:
         return "hash"
     if isinstance(value, ReliableQueue):
         return "RELIABLEQ"  # As the RedisRQ module calls it.
+    if isinstance(value, SortedSet):
+        return "zset"
     return "set"

@@ -10,6 +10,7 @@ A stored stream entry is encoded once, by `encode_entry`; the same bytes are its
 
 from typing import Final
 
+from headrace.wire.doubles import format_double
 from headrace.wire.values import ErrorReply, NullArray, Pairs, Status, Unordered, Value, Verbatim
 
 CRLF: Final[bytes] = b"\r\n"
@@ -30,6 +31,12 @@ def encode_integer(number: int) -> bytes:
     if 0 <= number < READY:
         return INTEGERS[number]
     return b":%d\r\n" % number
+
+
+def encode_double(number: float, *, resp3: bool) -> bytes:
+    """A double in RESP3, its text in RESP2."""
+    text = format_double(number)
+    return b"," + text + CRLF if resp3 else encode_bulk(text)
 
 
 def encode_bulk_header(size: int) -> bytes:
@@ -117,8 +124,7 @@ def append_value(parts: list[bytes], value: Value, resp3: bool) -> None:
     elif isinstance(value, int):
         parts.append(encode_integer(value))
     elif isinstance(value, float):
-        text = b"%.17g" % value
-        parts.append(b"," + text + CRLF if resp3 else encode_bulk(text))
+        parts.append(encode_double(value, resp3=resp3))
     elif isinstance(value, (list, tuple)):
         parts.append(encode_array_header(len(value)))
         for item in value:
