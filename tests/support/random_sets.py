@@ -142,7 +142,7 @@ class SetAlphabet:
                 [b"ZREVRANK", key, member, *score],
                 [b"ZCOUNT", key, random.choice(ENDS), random.choice(ENDS)],
                 [b"ZSCAN", key, b"0"],
-                [b"ZRANDMEMBER", key, b"100", b"WITHSCORES"],
+                [b"ZRANDMEMBER", key, b"100"],
                 [b"ZRANDMEMBER", key, random.choice([b"0", b"x"])],
                 [b"TYPE", key],
                 [b"OBJECT", b"ENCODING", key],
@@ -254,7 +254,7 @@ class SetAlphabet:
         )
 
 
-UNORDERED = (b"SMEMBERS", b"SUNION", b"SINTER", b"SDIFF", b"SPOP", b"SRANDMEMBER")
+UNORDERED = (b"SMEMBERS", b"SUNION", b"SINTER", b"SDIFF", b"SPOP", b"SRANDMEMBER", b"ZRANDMEMBER")
 
 
 def normalise_sets(command: Command, reply: Any) -> Any:

@@ -26,14 +26,14 @@ class SortedSet:
     __slots__ = ("scores", "chunks", "lasts", "starts")
 
     def __init__(self, scores: dict[bytes, float] | None = None) -> None:
-        """Of these scores, which from then on belong to the set; empty without them."""
+        """Of these scores; empty without them."""
         self.fill({} if scores is None else scores)
 
     def fill(self, scores: dict[bytes, float]) -> None:
         """Hold these and nothing else. One sort: much faster than putting them one by one."""
-        pairs = sorted([(score, member) for member, score in scores.items()])
+        pairs = sorted([(score + 0.0, member) for member, score in scores.items()])
         half = LARGEST_CHUNK // 2
-        self.scores = scores
+        self.scores = {member: score for score, member in pairs}
         self.chunks: list[list[Pair]] = [pairs[start : start + half] for start in range(0, len(pairs), half)]
         self.lasts: list[Pair] = [chunk[-1] for chunk in self.chunks]
         self.starts: list[int] = []  # As many as are right; the others are added on demand.
@@ -45,10 +45,11 @@ class SortedSet:
 
     def put(self, member: bytes, score: float) -> bool:
         """Give the member this score. Whether it is new."""
+        score += 0.0  # Makes 0 of -0, as Redis does in sets of up to 128 members.
         before = self.scores.get(member)
         if before is not None:
             if before == score:
-                return False  # Also when one is 0 and the other -0: the first one stays, as in Redis.
+                return False
             self.take_out(before, member)
         self.scores[member] = score
         self.insert((score, member))

@@ -86,10 +86,10 @@ def test_few_members_left_over_stand_in_few_chunks() -> None:
     assert len(members.chunks) <= 1 + len(members) // SMALLEST_CHUNK + LARGEST_CHUNK // SMALLEST_CHUNK
 
 
-def test_zero_and_minus_zero_are_one_score() -> None:
-    members = SortedSet()
+def test_minus_zero_becomes_zero() -> None:
+    members = SortedSet({b"b": -0.0})
     members.put(b"a", -0.0)
-    assert members.put(b"a", 0.0) is False
-    assert str(members.scores[b"a"]) == "-0.0"
+    assert [str(score) for score in members.scores.values()] == ["0.0", "0.0"]
+    assert members.remove(b"b")
     assert members.rank_of_score(0.0, after=False) == 0
     assert members.rank_of_score(-0.0, after=True) == 1
