@@ -25,7 +25,8 @@ class State:
         "settings", "databases", "clients", "waiters", "waiting_keys", "watched", "records", "journaling", "changes",
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
-        "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance",
+        "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
+        "memory_asked_ms",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -57,6 +58,8 @@ class State:
         self.build = "plain"
         self.channels = Channels()
         self.dropped_listeners = 0  # Clients closed because too much waited for them.
+        self.memory_used = 0  # At most: the last estimate, and all that was written since (commands/memory_limit.py).
+        self.memory_asked_ms = 0
 
     def open_call(self, now_ms: int, address: str, local_address: str) -> "Call":
         """A new client."""
@@ -80,6 +83,10 @@ class State:
         self.event_kinds = kinds if kinds & (KEYSPACE | KEYEVENT) else 0  # Published nowhere: the same as none.
         for database in self.databases:
             database.event_kinds = self.event_kinds
+        self.memory_used = self.settings.max_memory  # So that the first command asks for an estimate.
+        self.memory_asked_ms = 0
+        for call in self.clients.values():
+            call.refresh_gate()
 
     def drop_expired(self, database: Keyspace, records: list[bytes]) -> None:
         """Tell the journal and those who wait about keys whose time came."""
@@ -167,7 +174,7 @@ class Call:
         """Work out the one flag again after something it folds has changed."""
         self.is_gated = (
             self.queue is not None or self.state.pause_until_ms > 0 or self.reply_mode != b"ON" or self.skips_next
-            or self.is_listening
+            or self.is_listening or self.state.settings.max_memory > 0
         )  # fmt: skip
 
     def find(self, key: bytes) -> Stored | None:
@@ -208,6 +215,13 @@ class Call:
         if place not in self.watching:
             self.watching.add(place)
             self.state.watched.setdefault(place, {})[self.id] = self
+
+    def discard(self) -> None:
+        """The transaction is over."""
+        self.queue = None
+        self.queue_failed = False
+        self.unwatch()
+        self.refresh_gate()
 
     def unwatch(self) -> None:
         for place in self.watching:

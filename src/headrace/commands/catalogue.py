@@ -140,10 +140,12 @@ def key_arguments(arguments: tuple[Argument, ...]) -> list[Argument]:
 
 
 def describe_argument(argument: Argument, places: dict[int, int]) -> Value:
-    items: list[Value] = ["name", argument.name, "type", argument.kind]
+    is_key = argument.kind == "key" and "not_key" not in argument.key_flags  # A shard channel only stands like a key.
+    kind = argument.kind if is_key or argument.kind != "key" else "string"
+    items: list[Value] = ["name", argument.name, "type", kind]
     if argument.kind not in ("oneof", "block"):
         items += ["display_text", argument.display or argument.name]
-    if argument.kind == "key":
+    if is_key:
         items += ["key_spec_index", places[id(argument)]]
     if argument.token:
         items += ["token", argument.token]
@@ -281,5 +283,9 @@ def describe_range(setting: Setting) -> str:
         return ", ".join(setting.choices)
     if setting.kind == "text":
         return "any text"
+    if setting.kind == "events":
+        return "letters of `Ag$lshzxetdnocKEm`"
+    if setting.kind == "limits":
+        return "for each class of clients: hard limit, soft limit, seconds"
     unit = "bytes, with or without a unit (64kb)" if setting.kind == "memory" else "a number"
     return f"{unit}, {setting.low} to {setting.high}" if setting.high < 2**62 else f"{unit}, {setting.low} or more"

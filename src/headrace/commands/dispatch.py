@@ -9,6 +9,7 @@ the order they blocked.
 from typing import Final
 
 from headrace.commands.call import Call, State
+from headrace.commands.memory_limit import OUT_OF_MEMORY, is_refused
 from headrace.commands.outcome import Outcome
 from headrace.commands.publishing import notice_missed, publish_events
 from headrace.commands.spec import TABLE, Command, find_command
@@ -196,6 +197,12 @@ def count_error(state: State, command: Command | None, text: str) -> None:
 def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
     """Run a command while something out of the ordinary is on: pause, MULTI, listening, or replies turned off."""
     state = ctx.state
+    if state.settings.max_memory > 0 and is_refused(ctx, command, argv):
+        ctx.queue_failed = True
+        if command.full_name == "exec":
+            ctx.discard()
+            raise CommandError(f"EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}")
+        raise CommandError(OUT_OF_MEMORY)
     if ctx.is_listening and not ctx.resp3 and not command.runs_when_listening:
         ctx.queue_failed = True
         raise CommandError(

@@ -10,15 +10,14 @@ from headrace import __version__
 from headrace.commands.call import Call, State
 from headrace.commands.catalogue import every_command
 from headrace.commands.connection import REDIS_VERSION
+from headrace.commands.memory_limit import used_memory
 from headrace.commands.outcome import Outcome
 from headrace.commands.spec import command, find_command, many, optional, text
-from headrace.engine.encodings import estimate_database
 from headrace.wire.encoder import encode
 from headrace.wire.values import Verbatim
 
 Facts = dict[str, str | int]
 
-MEMORY_OF_A_CLIENT: Final = 4000  # Measured: a Call, its parser and its transport.
 UNITS: Final = ("B", "K", "M", "G", "T")
 
 
@@ -129,15 +128,15 @@ def is_group_read(name: bytes) -> bool:
 
 
 def memory_facts(state: State) -> Facts:
-    used = sum([estimate_database(database) for database in state.databases])
-    used += len(state.clients) * MEMORY_OF_A_CLIENT + state.channels.size_bytes()
+    used = used_memory(state)
+    limit = state.settings.max_memory
     return {
         "used_memory": used,
         "used_memory_human": human(used),
         "used_memory_dataset": used,
-        "maxmemory": 0,
-        "maxmemory_human": "0B",
-        "maxmemory_policy": "noeviction",
+        "maxmemory": limit,
+        "maxmemory_human": human(limit),
+        "maxmemory_policy": state.settings.get("maxmemory-policy"),
     }
 
 

@@ -154,7 +154,7 @@ def get_command(words: list[bytes]) -> Command:
 
 def find_keys(words: list[bytes]) -> list[bytes]:
     made = get_command(words)
-    if not made.key_places:
+    if not made.key_places or "not_key" in made.key_places[0].flags:
         raise CommandError("ERR The command has no key arguments")
     if len(words) < made.least or len(words) > made.most:
         raise CommandError("ERR Invalid number of arguments specified for command")

@@ -50,7 +50,7 @@ def parse_size(value: str) -> int:
 def merge_limits(value: str, current: str) -> str:
     """The limits as shown, once those in the value are set. ValueError with Redis's words."""
     words = value.split()
-    if not words or len(words) % 4:
+    if len(words) % 4:
         raise ValueError("Wrong number of arguments in buffer limit configuration.")
     merged = current.split()
     for index in range(0, len(words), 4):

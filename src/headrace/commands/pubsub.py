@@ -131,7 +131,7 @@ def sunsubscribe(ctx: Call, argv: list[bytes]) -> Outcome:
 
 @command(
     "PUBLISH", text("channel"), text("message"),
-    group="pubsub", flags="pubsub loading stale fast may_replicate", since="2.0.0",
+    group="pubsub", flags="pubsub loading stale fast", since="2.0.0",
     complexity="O(N+M) with N listeners of the channel and M patterns",
     summary="Send a message to those who listen to a channel now.",
 )  # fmt: skip
@@ -142,7 +142,7 @@ def publish_(ctx: Call, argv: list[bytes]) -> Outcome:
 
 @command(
     "SPUBLISH", key("not_key", "shardchannel"), text("message"),
-    group="pubsub", flags="pubsub loading stale fast may_replicate", since="7.0.0",
+    group="pubsub", flags="pubsub loading stale fast", since="7.0.0",
     complexity="O(N) with N listeners of the shard channel",
     summary="Send a message to those who listen to a shard channel now.",
 )  # fmt: skip

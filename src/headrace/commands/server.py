@@ -153,6 +153,7 @@ def clear(ctx: Call, database: Keyspace) -> int:
     touch_existing(ctx, database, database)
     removed = len(database.values)
     database.clear()
+    ctx.state.memory_asked_ms = 0  # Whoever was out of memory is so no longer.
     ctx.state.wake_database(database.number)
     return removed
 

@@ -110,6 +110,7 @@ DECLARED: Final = [
         purpose="Size of one argument of a command, for clients that connect from now on.",
     ),
     Setting("maxclients", "integer", "10000", low=1, high=2**32 - 1, purpose="Clients connected at the same time."),
+    Setting("maxmemory", "memory", "0", "Above it, commands that may need memory are refused. 0: no limit."),
     Setting("notify-keyspace-events", "events", "", "Keyspace events that are published. Empty: none."),
     Setting("client-output-buffer-limit", "limits", DEFAULT, "What may wait for clients that do not read."),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),
@@ -118,7 +119,6 @@ DECLARED: Final = [
     inert(Setting("save", "text", "", "Nothing is saved on a schedule.")),
     inert(Setting("appendonly", "boolean", "no", "There is no append-only file of Redis's kind.")),
     inert(Setting("appendfsync", "choice", "everysec", "See appendonly.", choices="always everysec no")),
-    inert(Setting("maxmemory", "memory", "0", "Nothing is evicted.")),
     inert(Setting("maxmemory-policy", "choice", "noeviction", "Nothing is evicted.", choices=EVICTION)),
     inert(Setting("lazyfree-lazy-user-del", "boolean", "yes", "Memory is freed at once either way.")),
     inert(Setting("lazyfree-lazy-user-flush", "boolean", "yes", "Memory is freed at once either way.")),
@@ -150,7 +150,7 @@ SETTINGS: Final[dict[str, Setting]] = {setting.name: setting for setting in DECL
 class Settings:
     __slots__ = (
         "values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients", "event_kinds",
-        "normal_limit", "listener_limit", "limits_all",
+        "normal_limit", "listener_limit", "limits_all", "max_memory",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -160,6 +160,7 @@ class Settings:
         self.idmp_max_size = DEFAULT_MAX_SIZE
         self.max_bulk_bytes = 0
         self.max_clients = 0
+        self.max_memory = 0
         self.event_kinds = 0
         self.normal_limit = OutputLimit(0, 0, 0)
         self.listener_limit = OutputLimit(0, 0, 0)  # Of clients that listen to channels.
@@ -174,6 +175,7 @@ class Settings:
         self.idmp_max_size = self.number("stream-idmp-maxsize")
         self.max_bulk_bytes = self.number("proto-max-bulk-len")
         self.max_clients = self.number("maxclients")
+        self.max_memory = self.number("maxmemory")
         self.event_kinds = parse_kinds(self.get("notify-keyspace-events"))
         self.normal_limit = read_limit(self.get("client-output-buffer-limit"), "normal")
         self.listener_limit = read_limit(self.get("client-output-buffer-limit"), "pubsub")

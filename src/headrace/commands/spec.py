@@ -173,7 +173,7 @@ class Command:
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
         "is_write", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
-        "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at", "key_token",
+        "denies_oom", "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at", "key_token",
         "key_places",
     )  # fmt: skip
 
@@ -208,6 +208,7 @@ class Command:
         self.failed = 0
         self.rejected = 0
         self.is_write = "write" in self.flags
+        self.denies_oom = "denyoom" in self.flags
         self.may_be_large = self.full_name not in ANSWER_LITTLE
         self.may_queue = "no_multi" not in self.flags
         self.first_key = 0  # Place of the first key; 0 when there is none or it has no fixed place.

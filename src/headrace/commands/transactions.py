@@ -35,7 +35,7 @@ def exec_(ctx: Call, argv: list[bytes]) -> Outcome:
         raise CommandError("ERR EXEC without MULTI")
     has_failed = ctx.queue_failed
     is_stale = ctx.is_stale
-    end_transaction(ctx)
+    ctx.discard()
     if has_failed:
         raise CommandError("EXECABORT Transaction discarded because of previous errors.")
     if is_stale:
@@ -60,13 +60,6 @@ def run_queued(ctx: Call, argv: list[bytes]) -> bytes:
     return outcome.reply
 
 
-def end_transaction(ctx: Call) -> None:
-    ctx.queue = None
-    ctx.queue_failed = False
-    ctx.unwatch()
-    ctx.refresh_gate()
-
-
 @command(
     "DISCARD", group="transactions", flags="noscript loading stale fast allow_busy", since="2.0.0", complexity="O(N)",
     summary="Forget the commands queued since MULTI.",
@@ -74,7 +67,7 @@ def end_transaction(ctx: Call) -> None:
 def discard(ctx: Call, argv: list[bytes]) -> Outcome:
     if ctx.queue is None:
         raise CommandError("ERR DISCARD without MULTI")
-    end_transaction(ctx)
+    ctx.discard()
     return OK
 
 
