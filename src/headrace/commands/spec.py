@@ -173,8 +173,8 @@ class Command:
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
         "is_write", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
-        "denies_oom", "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at", "key_token",
-        "key_places",
+        "denies_oom", "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at",
+        "key_token", "key_places",
     )  # fmt: skip
 
     def __init__(
