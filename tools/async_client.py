@@ -1,7 +1,7 @@
-"""Write client/async_client.py from client/client.py, so that the two flavours cannot differ.
+"""Write client/async_*.py from client/client.py and its like, so that the two flavours cannot differ.
 
-python tools/async_client.py            write it
-python tools/async_client.py --check    say whether it is up to date; ends with 1 when it is not
+python tools/async_client.py            write them
+python tools/async_client.py --check    say whether they are up to date; ends with 1 when not
 """
 
 import re
@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "src" / "headrace" / "client"
-SOURCE = CLIENT / "client.py"
-TARGET = CLIENT / "async_client.py"
+MODULES = ("client", "reliable_queue", "linked_list", "channels")
 
-DOCSTRING = '''"""AsyncClient: as Client, awaited. Written by tools/async_client.py from client.py; change that one.
+DOCSTRING = '"""As {module}.py, awaited. Written by tools/async_client.py from that one; change it there."""\n'
+CLIENT_DOCSTRING = '''"""AsyncClient: as Client, awaited. Written by tools/async_client.py from client.py.
 
     async with AsyncClient("redis://localhost") as client:
         orders = client.stream("orders")
@@ -21,41 +21,51 @@ DOCSTRING = '''"""AsyncClient: as Client, awaited. Written by tools/async_client
         async for entry in orders.follow(start="now"): …
 """
 '''
-SHARED = ("STREAM_GUARANTEE", "choose_url", "now_ms", "range_ids", "is_time", "group_place")  # Imported, not derived.
+SHARED = {  # Imported, not derived.
+    "client": ("choose_url", "now_ms", "range_ids", "is_time", "group_place"),
+}
 
 NAMES = [
-    (r"\b(Client|Stream|Group)\b", r"Async\1"),
-    (r"\bAsyncStream\(name\)", "AsyncStream(name)"),
-    (r"\bTransport\b", "AsyncTransport"),
+    (r"\b(Client|Stream|Group|Queue|Job|LinkedList|Channel|Channels|Subscription)\b", r"Async\1"),
+    (r"\b(Transport|Subscribed)\b", r"Async\1"),
+    (r"headrace\.client\.(client|reliable_queue|linked_list|channels)\b", r"headrace.client.async_\1"),
     (r"\bopen_transport\b", "open_async_transport"),
     (r"\brun_flow\b", "run_flow_async"),
     (r"\bIterator\b", "AsyncIterator"),
     (r"\b__enter__\b", "__aenter__"),
     (r"\b__exit__\b", "__aexit__"),
+    (r"\b__iter__\b", "__aiter__"),
+    (r"\b__next__\b", "__anext__"),
+    (r"\bStopIteration\b", "StopAsyncIteration"),
     (r"time\.sleep\(", "await asyncio.sleep("),
     (r"(\n *)yield from entries\n", r"\1for entry in entries:\1    yield entry\n"),
 ]
-METHODS = r"self\.(?:client\.run|run|history|read|ack|info|close|_transport\.close)"
-CALLS = rf"((?:{METHODS}|run_flow_async)\()"
+METHODS = (
+    r"self\.(?:client\.run|client\.pop_first|client\._transport\.subscribe|run|history|read|ack|info|close|"
+    r"_transport\.close|open|receive)"
+)
+CALLS = rf"((?:{METHODS}|line\.receive|line\.close|run_flow_async)\()"
 
 
-def derive(source: str) -> str:
+def derive(module: str, source: str) -> str:
     """The asynchronous flavour of the synchronous source."""
     body = source.split('"""', 2)[2]
-    for name in SHARED:
+    shared = SHARED.get(module, ())
+    for name in shared:
         body = re.sub(rf"\n\n\ndef {name}\(.*?(?=\n\n\n|\Z)", "", body, flags=re.S)
-        body = re.sub(rf"\n{name}: Final = .*?\n(?=\n)", "\n", body, flags=re.S)
     for pattern, replacement in NAMES:
         body = re.sub(pattern, replacement, body)
     body = re.sub(r"(?<!await )(?<!\.)\b" + CALLS, r"await \1", body)
     body = re.sub(r"await self\.info\(\)\.lag", "(await self.info()).lag", body)
+    body = re.sub(r"in self\.queue\.(ack|nack|extend)\(", r"in await self.queue.\1(", body)
     methods = re.split(r"(?=\n    (?:@property\n    )?def )", body)
     body = "".join(make_async(method) for method in methods)
-    imports = f"import asyncio\n{body.lstrip()}".replace("import os\n", "")
-    shared = f"from headrace.client.client import {', '.join(sorted(SHARED, key=str.lower))}\n"
-    return (
-        DOCSTRING + "\n" + imports.replace("from headrace.client.connect", shared + "from headrace.client.connect", 1)
-    )
+    body = body.lstrip().replace("import os\n", "")
+    if shared:
+        line = f"from headrace.client.{module} import {', '.join(sorted(shared, key=str.lower))}\n"
+        body = body.replace("from headrace.client.connect", f"{line}from headrace.client.connect", 1)
+    docstring = CLIENT_DOCSTRING if module == "client" else DOCSTRING.format(module=module)
+    return f"{docstring}\nimport asyncio\n{body}"
 
 
 def make_async(method: str) -> str:
@@ -64,22 +74,24 @@ def make_async(method: str) -> str:
     return method
 
 
-def formatted(text: str) -> str:
+def formatted(text: str, target: Path) -> str:
     for command in (["check", "--fix", "--select", "I,F401", "--quiet"], ["format"]):
-        words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(TARGET), "-"]
+        words = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(target), "-"]
         text = subprocess.run(words, input=text, capture_output=True, text=True, check=False).stdout
     return text
 
 
 def main() -> int:
-    text = formatted(derive(SOURCE.read_text("utf-8")))
-    if "--check" not in sys.argv:
-        TARGET.write_text(text, "utf-8")
-        return 0
-    if TARGET.exists() and TARGET.read_text("utf-8") == text:
-        return 0
-    print("src/headrace/client/async_client.py is not what client.py gives: run python tools/async_client.py")
-    return 1
+    code = 0
+    for module in MODULES:
+        target = CLIENT / f"async_{module}.py"
+        text = formatted(derive(module, (CLIENT / f"{module}.py").read_text("utf-8")), target)
+        if "--check" not in sys.argv:
+            target.write_text(text, "utf-8")
+        elif not target.exists() or target.read_text("utf-8") != text:
+            print(f"src/headrace/client/{target.name} is not what {module}.py gives: run python tools/async_client.py")
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

@@ -26,16 +26,26 @@ from headrace.errors import (
 )
 
 if TYPE_CHECKING:
+    from headrace.client.async_channels import AsyncChannel, AsyncChannels, AsyncSubscription
     from headrace.client.async_client import AsyncClient, AsyncGroup, AsyncStream
+    from headrace.client.async_linked_list import AsyncLinkedList
+    from headrace.client.async_reliable_queue import AsyncJob, AsyncQueue
+    from headrace.client.channels import Channel, Channels, Subscription
     from headrace.client.client import Client, Group, Stream
+    from headrace.client.linked_list import LinkedList
+    from headrace.client.reliable_queue import Job, Queue
     from headrace.client.results import (
         Claimed,
         ConsumerInfo,
+        Element,
         Entry,
         GroupInfo,
         Guarantee,
+        Message,
         PendingEntry,
         PendingSummary,
+        QueueInfo,
+        QueueStats,
         StreamInfo,
         TrimReport,
     )
@@ -45,9 +55,15 @@ __version__ = "0.1.0.dev0"
 HOMES = {
     "headrace.client.client": ("Client", "Group", "Stream"),
     "headrace.client.async_client": ("AsyncClient", "AsyncGroup", "AsyncStream"),
+    "headrace.client.reliable_queue": ("Job", "Queue"),
+    "headrace.client.async_reliable_queue": ("AsyncJob", "AsyncQueue"),
+    "headrace.client.linked_list": ("LinkedList",),
+    "headrace.client.async_linked_list": ("AsyncLinkedList",),
+    "headrace.client.channels": ("Channel", "Channels", "Subscription"),
+    "headrace.client.async_channels": ("AsyncChannel", "AsyncChannels", "AsyncSubscription"),
     "headrace.client.results": (
-        "Claimed", "ConsumerInfo", "Entry", "GroupInfo", "Guarantee", "PendingEntry", "PendingSummary", "StreamInfo",
-        "TrimReport",
+        "Claimed", "ConsumerInfo", "Element", "Entry", "GroupInfo", "Guarantee", "Message", "PendingEntry",
+        "PendingSummary", "QueueInfo", "QueueStats", "StreamInfo", "TrimReport",
     ),
 }  # fmt: skip
 
@@ -60,9 +76,11 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Client", "Stream", "Group", "AsyncClient", "AsyncStream", "AsyncGroup",
+    "Client", "Stream", "Group", "Queue", "Job", "LinkedList", "Channel", "Channels", "Subscription",
+    "AsyncClient", "AsyncStream", "AsyncGroup", "AsyncQueue", "AsyncJob", "AsyncLinkedList", "AsyncChannel",
+    "AsyncChannels", "AsyncSubscription",
     "Entry", "PendingEntry", "PendingSummary", "StreamInfo", "GroupInfo", "ConsumerInfo", "Claimed", "TrimReport",
-    "Guarantee",
+    "Element", "QueueInfo", "QueueStats", "Message", "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",
     "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError", "DataLoss", "BadRecord",
     "TableError",

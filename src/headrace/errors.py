@@ -34,7 +34,7 @@ class ConfigError(HeadraceError):
 
 
 class NotFound(CommandError):
-    """The stream or group named does not exist."""
+    """The stream, group or queue named does not exist."""
 
     @property
     def stream(self) -> str | None:
@@ -54,6 +54,11 @@ class WrongType(CommandError):
     def key(self) -> str | None:
         """Its name; None where only the server's words are known."""
         return str(self.args[2]) if len(self.args) > 2 else None
+
+    @property
+    def wanted(self) -> str:
+        """What was asked for: stream, queue or list."""
+        return str(self.args[3]) if len(self.args) > 3 else "stream"
 
 
 class Refused(HeadraceError):
@@ -104,7 +109,7 @@ def refusal(text: str, where: str) -> HeadraceError:
         return AccessDenied(f"{where} refuses: {text}")
     if prefix == "WRONGTYPE":
         return WrongType(text)
-    if prefix == "NOGROUP" or text == "no such key" or "requires the key to exist" in text:
+    if prefix in ("NOGROUP", "EMPTYKEY") or text == "no such key" or "requires the key to exist" in text:
         return NotFound(text)
     if has_prefix or not (prefix.isupper() and prefix.isalpha()):
         text = "ERR " + text

@@ -13,9 +13,21 @@ import threading
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
-from headrace import AsyncClient, AsyncGroup, AsyncStream, Client
+from headrace import (
+    AsyncChannel,
+    AsyncChannels,
+    AsyncClient,
+    AsyncGroup,
+    AsyncJob,
+    AsyncLinkedList,
+    AsyncQueue,
+    AsyncStream,
+    AsyncSubscription,
+    Client,
+)
 
 END = object()
+HANDLES = (AsyncClient, AsyncStream, AsyncGroup, AsyncQueue, AsyncJob, AsyncLinkedList, AsyncChannel, AsyncChannels)
 
 
 class LoopThread:
@@ -50,13 +62,18 @@ class Waited:
             return self._settle(value)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            return self._settle(value(*arguments, **options))
+            plain = [one.target if isinstance(one, Waited) else one for one in arguments]
+            return self._settle(value(*plain, **options))
 
         return call
 
     def _settle(self, result: Any) -> Any:
-        if isinstance(result, (AsyncClient, AsyncStream, AsyncGroup)):
+        if isinstance(result, AsyncSubscription):
+            return WaitedSubscription(result, self._loop)
+        if isinstance(result, HANDLES):
             return Waited(result, self._loop)
+        if isinstance(result, list) and result and isinstance(result[0], AsyncJob):
+            return [Waited(job, self._loop) for job in result]
         if inspect.iscoroutine(result):
             return self._loop.run(result)
         if isinstance(result, AsyncIterator):
@@ -97,6 +114,20 @@ class WaitedIterator:
 
     def close(self) -> None:
         self._loop.run(self._entries.aclose())
+
+
+class WaitedSubscription(WaitedIterator):
+    """An async subscription as a plain one."""
+
+    def __enter__(self) -> WaitedSubscription:
+        self._loop.run(self._entries.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._loop.run(self._entries.close())
 
 
 def take(entries: Any, count: int) -> list[Any]:

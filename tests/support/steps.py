@@ -10,7 +10,9 @@ from headrace.client.capabilities import Capabilities
 from .wire import ErrorReply, Wire
 
 WAYS = ("functions", "scripts")
-NO_NATIVES = Capabilities("redis", (7, 0), has_claim=False, has_ack_and_delete=False, has_native_steps=False)
+NO_NATIVES = Capabilities(
+    "redis", (7, 0), has_claim=False, has_ack_and_delete=False, has_native_steps=False, has_queues=False
+)
 
 
 class Steps:

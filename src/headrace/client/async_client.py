@@ -1,4 +1,4 @@
-"""AsyncClient: as Client, awaited. Written by tools/async_client.py from client.py; change that one.
+"""AsyncClient: as Client, awaited. Written by tools/async_client.py from client.py.
 
 async with AsyncClient("redis://localhost") as client:
     orders = client.stream("orders")
@@ -12,13 +12,17 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from headrace.client import flows, requests
+from headrace.client import flows, queue_flows, requests
+from headrace.client.async_channels import AsyncChannel, AsyncChannels
+from headrace.client.async_linked_list import AsyncLinkedList
+from headrace.client.async_reliable_queue import AsyncJob, AsyncQueue
 from headrace.client.capabilities import Capabilities
-from headrace.client.client import STREAM_GUARANTEE, choose_url, group_place, now_ms, range_ids
+from headrace.client.client import choose_url, group_place, now_ms, range_ids
 from headrace.client.connect import open_async_transport
 from headrace.client.flow import LONGEST_PAUSE_S, Flow, run_flow_async
 from headrace.client.flows import PAGE, Fields
 from headrace.client.results import (
+    STREAM_GUARANTEE,
     Claimed,
     ConsumerInfo,
     Entry,
@@ -33,6 +37,8 @@ from headrace.client.transport import AsyncTransport
 from headrace.errors import ConnectionLost
 
 T = TypeVar("T")
+Names = list[str]  # In AsyncClient, list is the method.
+Jobs = list[AsyncJob]
 
 
 class AsyncClient:
@@ -77,12 +83,42 @@ class AsyncClient:
         """Any command, its reply as it comes. For what has no method here."""
         return await self.run(requests.raw(*argv).run())
 
-    async def streams(self, pattern: str = "*") -> list[str]:
+    async def streams(self, pattern: str = "*") -> Names:
         """The names of all streams that match."""
         return await self.run(flows.list_streams(pattern))
 
     def stream(self, name: str) -> "AsyncStream":
+        """Kept, for any number of groups, at least once."""
         return AsyncStream(self, name)
+
+    def queue(self, name: str) -> AsyncQueue:
+        """Kept, each element for one consumer, at least once."""
+        return AsyncQueue(self, name)
+
+    def list(self, name: str) -> AsyncLinkedList:
+        """Kept, each element for one consumer, at most once."""
+        return AsyncLinkedList(self, name)
+
+    def channel(self, name: str) -> AsyncChannel:
+        """Not kept, for everybody who listens, at most once."""
+        return AsyncChannel(self, name)
+
+    def channels(self, pattern: str) -> AsyncChannels:
+        """All channels that match, to listen to: client.channels("news.*")."""
+        return AsyncChannels(self, pattern)
+
+    async def queues(self, pattern: str = "*") -> Names:
+        """The names of all queues that match."""
+        return await self.run(queue_flows.list_queues(self._facts, pattern))
+
+    async def pop_first(self, *queues: str, count: int = 1, wait: Duration = 0) -> Jobs:
+        """Pop from several queues: all that can be had from the first one, then from the second, up to `count`.
+
+        Waits up to `wait` for the first element of any; an empty list: nothing came. A call that is cancelled, or whose
+        answer is lost, may have popped: such elements are delivered, and found by AsyncQueue.recover.
+        """
+        rows = await self.run(queue_flows.pop(self._facts, queues, count, parse_duration_ms(wait, "wait")))
+        return [AsyncJob(element_id, body, self.queue(name)) for name, element_id, body in rows]
 
 
 class AsyncStream:
@@ -222,7 +258,7 @@ class AsyncStream:
         )
 
     async def groups(self) -> list[GroupInfo]:
-        return await self.client.run(requests.groups(self.name).run())
+        return await self.client.run(flows.groups(self.name))
 
 
 class AsyncGroup:

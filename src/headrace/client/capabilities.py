@@ -20,6 +20,7 @@ class Capabilities:
     has_claim: bool  # XREADGROUP … CLAIM
     has_ack_and_delete: bool  # XACKDEL
     has_native_steps: bool  # HR.*: our own broker
+    has_queues: bool  # RQ.*: our own broker
 
     @property
     def shown(self) -> str:
@@ -35,8 +36,9 @@ def probe() -> Flow[Capabilities]:
     try:
         commands = yield from requests.known_commands("x*").run()
         ours = yield from requests.known_commands("hr.*").run()
+        queues = yield from requests.known_commands("rq.*").run()
     except (CommandError, AccessDenied):
-        commands, ours = set(), set()
+        commands, ours, queues = set(), set(), set()
     server, version = name_and_version(info)
     return Capabilities(
         server=server,
@@ -44,6 +46,7 @@ def probe() -> Flow[Capabilities]:
         has_claim=server != "valkey" and (version >= CLAIM_SINCE or "XCFGSET" in commands),
         has_ack_and_delete="XACKDEL" in commands,
         has_native_steps="HR.ADD" in ours,
+        has_queues="RQ.PUSH" in queues,
     )
 
 

@@ -1,31 +1,34 @@
-"""Client: streams and groups of any broker, for programs that wait. AsyncClient has the same methods, awaited.
+"""Client: streams, queues, lists and channels of any broker, for programs that wait. AsyncClient has the same, awaited.
 
     client = Client("redis://localhost")
     orders = client.stream("orders")
     orders.add({"id": "17"})
     for entry in orders.follow(start="now"): …
 
-Handles (`stream`, `group`) hold no state and cost nothing; nothing is created on the server until asked. Every call
-gives up after the client's timeout. Methods that wait take `wait=`.
+Handles (`stream`, `group`, `queue`, `list`, `channel`) hold no state and cost nothing; nothing is created on the server
+until asked. Every call gives up after the client's timeout. Methods that wait take `wait=`.
 """
 
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from headrace.client import flows, requests
+from headrace.client import flows, queue_flows, requests
 from headrace.client.capabilities import Capabilities
+from headrace.client.channels import Channel, Channels
 from headrace.client.connect import open_transport
 from headrace.client.flow import LONGEST_PAUSE_S, Flow, run_flow
 from headrace.client.flows import PAGE, Fields
+from headrace.client.linked_list import LinkedList
+from headrace.client.reliable_queue import Job, Queue
 from headrace.client.results import (
+    STREAM_GUARANTEE,
     Claimed,
     ConsumerInfo,
     Entry,
     GroupInfo,
-    Guarantee,
     PendingEntry,
     PendingSummary,
     StreamInfo,
@@ -36,8 +39,8 @@ from headrace.client.transport import Transport
 from headrace.errors import ConfigError, ConnectionLost
 
 T = TypeVar("T")
-
-STREAM_GUARANTEE: Final = Guarantee(delivery="at least once", fan_out=True, persisted=True)
+Names = list[str]  # In Client, list is the method.
+Jobs = list[Job]
 
 
 def choose_url(url: str | None) -> str:
@@ -94,12 +97,42 @@ class Client:
         """Any command, its reply as it comes. For what has no method here."""
         return self.run(requests.raw(*argv).run())
 
-    def streams(self, pattern: str = "*") -> list[str]:
+    def streams(self, pattern: str = "*") -> Names:
         """The names of all streams that match."""
         return self.run(flows.list_streams(pattern))
 
     def stream(self, name: str) -> "Stream":
+        """Kept, for any number of groups, at least once."""
         return Stream(self, name)
+
+    def queue(self, name: str) -> Queue:
+        """Kept, each element for one consumer, at least once."""
+        return Queue(self, name)
+
+    def list(self, name: str) -> LinkedList:
+        """Kept, each element for one consumer, at most once."""
+        return LinkedList(self, name)
+
+    def channel(self, name: str) -> Channel:
+        """Not kept, for everybody who listens, at most once."""
+        return Channel(self, name)
+
+    def channels(self, pattern: str) -> Channels:
+        """All channels that match, to listen to: client.channels("news.*")."""
+        return Channels(self, pattern)
+
+    def queues(self, pattern: str = "*") -> Names:
+        """The names of all queues that match."""
+        return self.run(queue_flows.list_queues(self._facts, pattern))
+
+    def pop_first(self, *queues: str, count: int = 1, wait: Duration = 0) -> Jobs:
+        """Pop from several queues: all that can be had from the first one, then from the second, up to `count`.
+
+        Waits up to `wait` for the first element of any; an empty list: nothing came. A call that is cancelled, or whose
+        answer is lost, may have popped: such elements are delivered, and found by Queue.recover.
+        """
+        rows = self.run(queue_flows.pop(self._facts, queues, count, parse_duration_ms(wait, "wait")))
+        return [Job(element_id, body, self.queue(name)) for name, element_id, body in rows]
 
 
 class Stream:
@@ -234,7 +267,7 @@ class Stream:
         )
 
     def groups(self) -> list[GroupInfo]:
-        return self.client.run(requests.groups(self.name).run())
+        return self.client.run(flows.groups(self.name))
 
 
 class Group:

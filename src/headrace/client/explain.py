@@ -1,4 +1,4 @@
-"""A server's refusal in words that name the stream and the group.
+"""A server's refusal in words that name the stream, the group, the queue or the list.
 
 Servers say "no such key" or "wrong kind of value" and leave it to the reader which one. The request knows. The server's
 first word is left out of the sentence and kept as `error.prefix`.
@@ -24,9 +24,11 @@ def explain(error: HeadraceError, request: Request[Any]) -> HeadraceError:
     if request.key is None:
         return error
     if type(error) is WrongType:
-        explained = not_a_stream(request.key, "something else")
+        explained = not_of_kind(request.kind, request.key, "something else")
     elif type(error) is not NotFound:
         return error
+    elif request.kind == "queue":
+        explained = no_queue(request.key)
     elif error.prefix == "NOGROUP" and group is not None:
         explained = no_group(request.key, group)
     else:
@@ -40,6 +42,10 @@ def no_stream(stream: str) -> NotFound:
     return NotFound(words, "ERR", stream)
 
 
+def no_queue(queue: str) -> NotFound:
+    return NotFound(f"there is no queue {queue!r}. Push to it, or see Client.queues() for those there are.", "EMPTYKEY")
+
+
 def no_group(stream: str, group: str) -> NotFound:
     """Servers say the same when it is the stream that is missing."""
     return NotFound(
@@ -49,7 +55,11 @@ def no_group(stream: str, group: str) -> NotFound:
 
 
 def not_a_stream(key: str, kind: str) -> WrongType:
-    return WrongType(f"{key!r} is not a stream but {kind}. Check the name.", "WRONGTYPE", key)
+    return not_of_kind("stream", key, kind)
+
+
+def not_of_kind(wanted: str, key: str, kind: str) -> WrongType:
+    return WrongType(f"{key!r} is not a {wanted} but {kind}. Check the name.", "WRONGTYPE", key, wanted)
 
 
 def find_group(request: Request[Any]) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Generator
 from typing import Any, Final, TypeVar
 
-from headrace.client.explain import explain, not_a_stream
+from headrace.client.explain import explain, not_of_kind
 from headrace.client.requests import Request, key_type
 from headrace.client.transport import AsyncTransport, Transport
 from headrace.errors import ConnectionLost, HeadraceError, WrongType
@@ -22,6 +22,8 @@ Flow = Generator[Request[Any] | Batch, Any, T]
 
 FIRST_PAUSE_S: Final = 0.05  # Between attempts; doubles up to the longest.
 LONGEST_PAUSE_S: Final = 1.0
+
+KINDS: Final = {"RELIABLEQ": "queue", "zset": "sorted set"}  # What people call it; other types have their plain names.
 
 
 def run_flow(transport: Transport, flow: Flow[T], timeout_s: float) -> T:
@@ -55,7 +57,7 @@ async def run_flow_async(transport: AsyncTransport, flow: Flow[T], timeout_s: fl
 
 
 def telling_kinds(flow: Flow[T]) -> Flow[T]:
-    """The same flow. When it ends because a key is no stream, the server is asked what it is."""
+    """The same flow. When it ends because a key is of another type, the server is asked of which."""
     try:
         return (yield from flow)
     except WrongType as error:
@@ -67,9 +69,10 @@ def telling_kinds(flow: Flow[T]) -> Flow[T]:
         kind: str = yield key_type(wrong.key)
     except HeadraceError:
         raise wrong from wrong.__cause__
-    if kind == "stream":  # Another key of ours beside it is meant: the server's own words are right.
+    kind = KINDS.get(kind, kind)
+    if kind == wrong.wanted:  # Another key of ours beside it is meant: the server's own words are right.
         raise wrong.__cause__ or wrong
-    raise wrong if kind == "none" else not_a_stream(wrong.key, f"a {kind}") from wrong.__cause__
+    raise wrong if kind == "none" else not_of_kind(wrong.wanted, wrong.key, f"a {kind}") from wrong.__cause__
 
 
 def send(transport: Transport, step: Request[Any] | Batch, timeout_s: float) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headrace.client import layout, requests
 from headrace.client.capabilities import Capabilities, probe
-from headrace.client.explain import no_group
+from headrace.client.explain import no_group, not_a_stream
 from headrace.client.flow import Flow
 from headrace.client.functions import Scripts, run_step
 from headrace.client.layout import a_type
@@ -21,6 +21,7 @@ from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, 
 PAGE: Final = 500  # Entries fetched per call by everything that pages.
 BATCH: Final = 1000  # Requests sent in one go.
 CLAIM_POLL_MS: Final = 1000  # How often idle entries are looked for on a server without CLAIM.
+QUEUE_MARK: Final = "hr:queue"  # The group that makes a stream a queue, on servers without RQ.*.
 PUBLISH_ID_WINDOW_MS: Final = 24 * 3_600_000  # For how long a publish id is remembered.
 PUBLISH_ID_LIMIT: Final = 1_000_000  # And how many of them per stream.
 
@@ -260,8 +261,16 @@ def create_group(stream: str, group: str, start: str) -> Flow[bool]:
     return True
 
 
-def find_group(stream: str, group: str) -> Flow[GroupInfo]:
+def groups(stream: str) -> Flow[list[GroupInfo]]:
+    """The groups of a stream, which is no queue."""
     found = yield from requests.groups(stream).run()
+    if any(group.name == QUEUE_MARK for group in found):
+        raise not_a_stream(stream, "a queue")
+    return found
+
+
+def find_group(stream: str, group: str) -> Flow[GroupInfo]:
+    found = yield from groups(stream)
     for info in found:
         if info.name == group:
             return info
@@ -384,10 +393,14 @@ def delete_consumer(stream: str, group: str, consumer: str, *, hand_over_to: str
 
 
 def list_streams(pattern: str) -> Flow[list[str]]:
+    return (yield from scan_names(pattern, "stream"))
+
+
+def scan_names(pattern: str, key_type: str) -> Flow[list[str]]:
     names: set[str] = set()
     cursor = 0
     while True:
-        cursor, page = yield from requests.scan_streams(cursor, pattern).run()
+        cursor, page = yield from requests.scan(cursor, pattern, key_type).run()
         names.update(page)
         if cursor == 0:
             return sorted(names)

@@ -306,14 +306,19 @@ def find_node(target: Target, key: str, timeout_s: float) -> Any:
     library: Any = redis
     if target.kind == "unix":
         return library.UnixDomainSocketConnection(path=target.path, db=target.database, **options)
-    if target.kind == "cluster":
-        host, port = find_cluster_node(target, key, dict(options))
-    elif target.kind == "sentinel":
-        host, port = find_primary(target, options["retry"])
-    else:
-        [(host, port)] = target.hosts
+    host, port = find_place(target, key, options)
     connection = library.SSLConnection if options.pop("ssl", False) else library.Connection
     return connection(host=host, port=port, db=target.database, **options)
+
+
+def find_place(target: Target, key: str, options: dict[str, Any]) -> tuple[str, int]:
+    """Where the server is, or the node of the cluster, that has the key."""
+    if target.kind == "cluster":
+        return find_cluster_node(target, key, dict(options))
+    if target.kind == "sentinel":
+        return find_primary(target, options["retry"])
+    [place] = target.hosts
+    return place
 
 
 def find_cluster_node(target: Target, key: str, options: dict[str, Any]) -> tuple[str, int]:

@@ -7,6 +7,7 @@ requests that are harmless to repeat are repeated, by `flows.py`.
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from redis.retry import Retry
 from headrace.client import redis_cluster
 from headrace.client.requests import BLOCK_MS, Request
 from headrace.client.results import encode_text
+from headrace.client.transport import AsyncSubscribed, Subscribed
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
@@ -130,6 +132,7 @@ class RedisTransport:
         self.clients: dict[bool, Any] = {}
         self.is_closed = False
         self.lock = threading.Lock()
+        self.subscriptions: weakref.WeakSet[Any] = weakref.WeakSet()
         self.on_close = on_close  # Called once.
 
     def client_for(self, request: Request[Any]) -> Any:
@@ -161,10 +164,22 @@ class RedisTransport:
             raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
+    def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> Subscribed:
+        from headrace.client.redis_subscription import RedisSubscription
+
+        if self.is_closed:
+            raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
+        subscription = RedisSubscription(self.target, name, is_pattern, timeout_s)
+        subscription.open()
+        self.subscriptions.add(subscription)
+        return subscription
+
     def close(self) -> None:
         with self.lock:
             self.is_closed = True
             clients, self.clients = list(self.clients.values()), {}
+        for subscription in list(self.subscriptions):
+            subscription.close()
         for client in clients:
             for sentinel in sentinels_of(client):
                 sentinel.close()
@@ -181,6 +196,7 @@ class AsyncRedisTransport:
         self.timeout_s = timeout_s
         self.clients: dict[bool, Any] = {}
         self.is_closed = False
+        self.subscriptions: weakref.WeakSet[Any] = weakref.WeakSet()
         self.on_close = on_close  # Called once.
 
     def client_for(self, request: Request[Any]) -> Any:
@@ -213,8 +229,20 @@ class AsyncRedisTransport:
             raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
+    async def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> AsyncSubscribed:
+        from headrace.client.redis_subscription import AsyncRedisSubscription
+
+        if self.is_closed:
+            raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
+        subscription = AsyncRedisSubscription(self.target, name, is_pattern, timeout_s)
+        await subscription.open()
+        self.subscriptions.add(subscription)
+        return subscription
+
     async def close(self) -> None:
         self.is_closed = True
+        for subscription in list(self.subscriptions):
+            await subscription.close()
         clients, self.clients = list(self.clients.values()), {}
         for client in clients:
             for sentinel in sentinels_of(client):

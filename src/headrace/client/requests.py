@@ -34,6 +34,7 @@ class Request(Generic[T]):
     key: str | None = None  # Which key decides where it goes in a cluster.
     is_repeatable: bool = False  # Sending it twice does no harm.
     wait_ms: int = 0  # How long the server may keep us waiting.
+    kind: str = "stream"  # What the key is taken for.
 
     def run(self) -> Generator["Request[Any]", Any, T]:
         """As a step of a flow: `reply = yield from request.run()`."""
@@ -310,6 +311,6 @@ def known_commands(pattern: str) -> Request[set[str]]:
     return Request(argv, lambda reply: {text(name).upper() for name in reply}, is_repeatable=True)
 
 
-def scan_streams(cursor: int, pattern: str) -> Request[tuple[int, list[str]]]:
-    argv = ("SCAN", cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", "stream")
+def scan(cursor: int, pattern: str, key_type: str) -> Request[tuple[int, list[str]]]:
+    argv = ("SCAN", cursor, "MATCH", pattern, "COUNT", 1000, "TYPE", key_type)
     return Request(argv, lambda reply: (number(reply[0]), [text(key) for key in reply[1]]), is_repeatable=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from headrace.client import layout
 
@@ -145,12 +145,60 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a queue, looked at. The last three are None while it is undelivered."""
+
+    id: str
+    body: bytes
+    delivered_ms: int | None = None  # When last, in unix time.
+    idle_ms: int | None = None  # Since then.
+    deliveries: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueInfo:
+    undelivered: int
+    delivered: int  # And not acknowledged.
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    undelivered: int
+    delivered: int
+    delayed: int
+    nacks: int  # Elements that were given back, since the queue was made.
+    redeliveries: int  # Deliveries of an element after its first.
+    dead: int  # Elements that were delivered too often.
+    paused: str  # none, in, out or all
+    facts: dict[str, Any]  # Everything the server said, by its own names.
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was published to a channel."""
+
+    channel: str
+    body: bytes
+    pattern: str | None = None  # The one that matched, where a pattern was listened to.
+
+    @property
+    def text(self) -> str:
+        return decode_text(self.body)
+
+
+@dataclass(frozen=True, slots=True)
 class Guarantee:
     """What a transport promises."""
 
     delivery: str
     fan_out: bool
     persisted: bool
+
+
+STREAM_GUARANTEE: Final = Guarantee(delivery="at least once", fan_out=True, persisted=True)
+QUEUE_GUARANTEE: Final = Guarantee(delivery="at least once", fan_out=False, persisted=True)
+LIST_GUARANTEE: Final = Guarantee(delivery="at most once", fan_out=False, persisted=True)
+CHANNEL_GUARANTEE: Final = Guarantee(delivery="at most once", fan_out=True, persisted=False)
 
 
 def decode_text(value: bytes) -> str:

@@ -1,9 +1,9 @@
 """Steps that a plain Redis or Valkey lacks, run inside the server so that they are one step there too.
 
-Each `NAME.lua` beside this file is the body of one step. It is loaded as part of a library of Redis Functions (named by
-version, so that two versions live side by side), or run by EVALSHA where FUNCTION is refused. A server that has lost
-the library, by a flush, a restart or a failover, gets it again at the next call. Where scripts are refused too, the
-features that need a step say so; the others go on.
+Each `NAME.lua` beside this file is the body of one step, but for `queue.lua`, which those of reliable queues share. A
+step is loaded as part of a library of Redis Functions (named by version, so that two versions live side by side), or
+run by EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or a failover, gets
+it again at the next call. Where scripts are refused too, the features that need a step say so; the others go on.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,14 @@ from headrace.errors import AccessDenied, CommandError, HeadraceError, Unsupport
 
 T = TypeVar("T")
 
-VERSION: Final = 1  # Raised whenever a step changes what it does or how it is called.
+VERSION: Final = 2  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
-STEPS: Final = ("ackdel", "add", "claim", "trim")
-ALLOWED_WHEN_FULL: Final = ("ackdel", "claim", "trim")  # A server that is out of memory runs these all the same.
+QUEUE_STEPS: Final = (
+    "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop", "queue_push",
+    "queue_recover", "queue_wait",
+)  # fmt: skip
+STEPS: Final = ("ackdel", "add", "claim", "trim", *QUEUE_STEPS)
+REFUSED_WHEN_FULL: Final = ("add", "queue_push")  # A server that is out of memory runs all others.
 NOT_THERE: Final = ("unknown command", "Could not find scripting engine", "Engine 'lua' not found")
 
 
@@ -33,9 +37,14 @@ class Scripts:
         self.is_refused = False
 
 
+def read_file(name: str) -> str:
+    return files(__package__).joinpath(f"{name}.lua").read_text("utf-8")
+
+
 @cache
 def body_of(step: str) -> str:
-    return files(__package__).joinpath(f"{step}.lua").read_text("utf-8")
+    """A step as a script, with all it needs."""
+    return read_file("queue") + read_file(step) if step in QUEUE_STEPS else read_file(step)
 
 
 @cache
@@ -45,27 +54,27 @@ def digest_of(step: str) -> str:
 
 
 def library_source() -> str:
-    return f"#!lua name={LIBRARY}\n" + "".join(registration(step) for step in STEPS)
+    return f"#!lua name={LIBRARY}\n{read_file('queue')}" + "".join(registration(step) for step in STEPS)
 
 
 def registration(step: str) -> str:
-    flags = "'allow-oom'" if step in ALLOWED_WHEN_FULL else ""
+    flags = "" if step in REFUSED_WHEN_FULL else "'allow-oom'"
     return (
         f"redis.register_function{{function_name = '{LIBRARY}_{step}', flags = {{{flags}}}, "
-        f"callback = function(KEYS, ARGV)\n{body_of(step)}\nend}}\n"
+        f"callback = function(KEYS, ARGV)\n{read_file(step)}\nend}}\n"
     )
 
 
 def run_step(
     scripts: Scripts, step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T], *,
-    is_repeatable: bool = False,
+    is_repeatable: bool = False, kind: str = "stream",
 ) -> Flow[T]:  # fmt: skip
     """Run one step on the server, loading it first where need be."""
     if scripts.is_refused:
         raise refusal(step)
 
     def call(*argv: Word) -> Request[T]:
-        return Request((*argv, len(keys), *keys, *arguments), decode, keys[0], is_repeatable)
+        return Request((*argv, len(keys), *keys, *arguments), decode, keys[0], is_repeatable, kind=kind)
 
     if scripts.uses_functions:
         try:

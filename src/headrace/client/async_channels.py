@@ -1,0 +1,131 @@
+"""As channels.py, awaited. Written by tools/async_client.py from that one; change it there."""
+
+import asyncio
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from headrace.client.flow import LONGEST_PAUSE_S
+from headrace.client.queue_flows import encode_element
+from headrace.client.requests import BLOCK_MS, Request, number
+from headrace.client.results import CHANNEL_GUARANTEE, Message, decode_text
+from headrace.client.times import Duration, parse_duration_ms
+from headrace.client.transport import AsyncSubscribed
+from headrace.errors import ClientClosed, ConnectionLost
+
+if TYPE_CHECKING:
+    from headrace.client.async_client import AsyncClient
+
+
+class AsyncChannel:
+    """One channel."""
+
+    guarantee = CHANNEL_GUARANTEE
+
+    def __init__(self, client: "AsyncClient", name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"AsyncChannel({self.name!r})"
+
+    async def publish(self, message: bytes | str | int | float) -> int:
+        """Send a message to all who listen now; how many they were. In a cluster only those of one node are counted."""
+        argv = ("PUBLISH", self.name, encode_element(message, "a message"))
+        return await self.client.run(Request(argv, number, self.name).run())
+
+    def listen(self, *, wait: Duration | None = None) -> "AsyncSubscription":
+        """The messages from now on. With wait=, they end when nothing came for so long; wait=0 takes what is there."""
+        return AsyncSubscription(self.client, self.name, wait, is_pattern=False)
+
+
+class AsyncChannels:
+    """All channels whose names match a pattern: news.* or room-[12]."""
+
+    guarantee = CHANNEL_GUARANTEE
+
+    def __init__(self, client: "AsyncClient", pattern: str) -> None:
+        self.client = client
+        self.pattern = pattern
+
+    def __repr__(self) -> str:
+        return f"AsyncChannels({self.pattern!r})"
+
+    def listen(self, *, wait: Duration | None = None) -> "AsyncSubscription":
+        """As for one channel. message.channel tells to which one it was published."""
+        return AsyncSubscription(self.client, self.pattern, wait, is_pattern=True)
+
+
+class AsyncSubscription:
+    """Messages as they come. Listening begins with the with block, or else with the first message asked for.
+
+    A lost connection is made again; what was published meanwhile is missed. Close it when you are done: it has a
+    connection of its own.
+    """
+
+    def __init__(self, client: "AsyncClient", name: str, wait: Duration | None, *, is_pattern: bool) -> None:
+        self.client = client
+        self.name = name
+        self.is_pattern = is_pattern
+        self.is_closed = False
+        self._wait_s = None if wait is None else parse_duration_ms(wait, "wait") / 1000
+        self._line: AsyncSubscribed | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        quiet_since = time.monotonic()
+        while not self.is_closed:
+            left_s = BLOCK_MS / 1000
+            if self._wait_s is not None:
+                left_s = max(0.0, min(left_s, self._wait_s - (time.monotonic() - quiet_since)))
+            try:
+                message = await self.receive(left_s)
+            except (ConnectionLost, ClientClosed) as error:
+                if self.is_closed:
+                    break
+                if not left_s or isinstance(error, ClientClosed):
+                    raise
+                await asyncio.sleep(LONGEST_PAUSE_S)
+                continue
+            if message is not None:
+                return message
+            if not left_s:
+                break
+        raise StopAsyncIteration
+
+    async def open(self) -> AsyncSubscribed:
+        """Begin to listen. What is published after this call is not missed."""
+        if self._line is None:
+            self._line = await self.client._transport.subscribe(self.name, self.is_pattern, self.client._timeout_s)
+        return self._line
+
+    async def receive(self, timeout_s: float) -> Message | None:
+        line = await self.open()
+        try:
+            reply = await line.receive(timeout_s)
+        except ConnectionLost:
+            self._line = None
+            await line.close()
+            raise
+        if reply is None:
+            return None
+        pattern, channel, body = reply
+        return Message(decode_text(channel), body, None if pattern is None else decode_text(pattern))
+
+    async def close(self) -> None:
+        """Listen no more. Harmless to repeat; whoever waits for a message is told that there are no more."""
+        self.is_closed = True
+        line, self._line = self._line, None
+        if line is not None:
+            await line.close()

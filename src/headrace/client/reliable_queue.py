@@ -1,0 +1,150 @@
+"""Reliable queues: each element goes to one consumer, and stays with the broker until it is acknowledged.
+
+    jobs = client.queue("jobs")
+    jobs.push(b"a", b"b")
+    for job in jobs.pop(wait="5s"):
+        job.ack()
+
+What was popped and not acknowledged, because its consumer died or its answer got lost, is found by `recover`.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headrace.client import queue_flows
+from headrace.client.queue_flows import PushOptions
+from headrace.client.results import QUEUE_GUARANTEE, Element, QueueInfo, QueueStats
+from headrace.client.times import Duration, parse_duration_ms
+
+if TYPE_CHECKING:
+    from headrace.client.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An element that was handed out: yours until you acknowledge it, give it back, or somebody recovers it."""
+
+    id: str
+    body: bytes
+    queue: "Queue" = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", "surrogateescape")
+
+    def ack(self) -> bool:
+        """Done: the element goes. False: it was not yours any more; it was recovered and acknowledged elsewhere."""
+        return self.id in self.queue.ack(self)
+
+    def nack(self, *, delay: Duration = 0) -> bool:
+        """Give it back, to be popped again at once or after a delay. False: it was not delivered any more."""
+        return self.id in self.queue.nack(self, delay=delay)
+
+    def extend(self) -> bool:
+        """Still at it: the time after which others may recover it begins anew. False: it was not delivered any more."""
+        return self.id in self.queue.extend(self)
+
+
+class Queue:
+    """One reliable queue."""
+
+    guarantee = QUEUE_GUARANTEE
+
+    def __init__(self, client: "Client", name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"Queue({self.name!r})"
+
+    # In
+
+    def push(
+        self,
+        *elements: bytes | str | int | float,
+        delay: Duration | None = None,
+        ttl: Duration | None = None,
+        retry: Duration | None = None,
+        max_deliveries: int | None = None,
+        dead_letter: str | None = None,
+    ) -> list[str]:
+        """Append elements in this order; their IDs. The options are for our own broker.
+
+        delay: not to be had before; ttl: dropped when not delivered by then; retry: given back by itself when not
+        acknowledged for so long; max_deliveries: then dropped, or moved to the queue dead_letter.
+        """
+        options = PushOptions(
+            None if delay is None else parse_duration_ms(delay, "delay"),
+            None if ttl is None else parse_duration_ms(ttl, "ttl"),
+            None if retry is None else parse_duration_ms(retry, "retry"),
+            max_deliveries,
+            dead_letter,
+        )
+        return self.client.run(queue_flows.push(self.client._facts, self.name, elements, options))
+
+    # Out
+
+    def pop(self, *, count: int = 1, wait: Duration = 0) -> list[Job]:
+        """Up to `count` elements, oldest first. Waits up to `wait` for the first one; an empty list: nothing came."""
+        return self.client.pop_first(self.name, count=count, wait=wait)
+
+    def ack(self, *jobs: "str | Job") -> list[str]:
+        """Done with these, by ID or as popped: they go. The IDs that really were delivered until now.
+
+        An ID that is missing in the answer was acknowledged before: somebody else recovered the element meanwhile and
+        was done first.
+        """
+        return self.client.run(queue_flows.change(self.client._facts, "RQ.ACK", self.name, ids_of(jobs)))
+
+    def nack(self, *jobs: "str | Job", delay: Duration = 0) -> list[str]:
+        """Give these back: they come before all others, in the order they were pushed. The IDs that were delivered.
+
+        A delay needs our own broker.
+        """
+        delay_ms = parse_duration_ms(delay, "delay")
+        words = ("DELAY", delay_ms) if delay_ms else ()
+        return self.client.run(queue_flows.change(self.client._facts, "RQ.NACK", self.name, ids_of(jobs), words))
+
+    def extend(self, *jobs: "str | Job") -> list[str]:
+        """Still at these: their time since delivery begins anew. The IDs that are delivered."""
+        return self.client.run(queue_flows.change(self.client._facts, "RQ.EXTEND", self.name, ids_of(jobs)))
+
+    def recover(self, *, idle: Duration, count: int = 100) -> list[Job]:
+        """Take over what was delivered and not acknowledged for so long, the oldest delivery first."""
+        idle_ms = parse_duration_ms(idle, "idle")
+        rows = self.client.run(queue_flows.recover(self.client._facts, self.name, idle_ms, count))
+        return [Job(element_id, body, self) for _, element_id, body in rows]
+
+    # Looking
+
+    def inspect(self, *, pending: bool = False, start: int = 0, count: int = 100) -> list[Element]:
+        """Look at undelivered elements, or at delivered ones (pending), from a place on; nothing changes.
+
+        A negative start counts from the end.
+        """
+        return self.client.run(
+            queue_flows.inspect(self.client._facts, self.name, pending=pending, start=start, count=count)
+        )
+
+    def info(self) -> QueueInfo:
+        return self.client.run(queue_flows.info(self.client._facts, self.name))
+
+    def stats(self) -> QueueStats:
+        return self.client.run(queue_flows.stats(self.client._facts, self.name))
+
+    # Managing
+
+    def pause(self, mode: str = "all") -> None:
+        """Take no elements "in", give none "out", or "all": neither."""
+        self.client.run(queue_flows.pause(self.client._facts, self.name, mode))
+
+    def resume(self) -> None:
+        self.client.run(queue_flows.pause(self.client._facts, self.name, "none"))
+
+    def delete(self) -> bool:
+        """Remove the queue with all its elements; whether there was one."""
+        return self.client.run(queue_flows.delete(self.client._facts, self.name))
+
+
+def ids_of(jobs: "tuple[str | Job, ...]") -> list[str]:
+    return [job if isinstance(job, str) else job.id for job in jobs]
