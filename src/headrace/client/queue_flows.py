@@ -22,7 +22,7 @@ T = TypeVar("T")
 Row = tuple[str, str, bytes]  # Queue, ID and body of an element that was handed out.
 
 MOST: Final = 1000  # Elements in one call. functions/queue.lua has the same number.
-COUNTS: Final = ("undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead")
+COUNTS: Final = ("undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead", "expired")
 PAUSE_MODES: Final = ("in", "out", "all", "none")
 POLL_MS: Final = 1000  # How often a waiting pop looks again where RQ.POP cannot wait.
 
@@ -148,7 +148,9 @@ def pop_native(queues: Sequence[str], count: int, wait_ms: int) -> Flow[list[Row
 
 def pop_step(facts: Facts, queues: Sequence[str], count: int) -> Flow[list[Row]]:
     try:
-        return (yield from run_step(facts.scripts, "queue_pop", tuple(queues), (count,), read_rows, kind="queue"))
+        return (
+            yield from run_step(facts.scripts, "queue_pop", tuple(queues), ("COUNT", count), read_rows, kind="queue")
+        )
     except CommandError as error:
         if "same slot" in str(error):
             raise ConfigError(
@@ -235,9 +237,9 @@ def info(facts: Facts, queue: str) -> Flow[QueueInfo]:
 def stats(facts: Facts, queue: str) -> Flow[QueueStats]:
     def decode(reply: Any) -> QueueStats:
         said = {name: text(value) if isinstance(value, bytes) else value for name, value in named(reply).items()}
-        undelivered, delivered, delayed, nacks, redeliveries, dead = (number(said[name]) for name in COUNTS)
-        paused = str(said["paused"]).lower()
-        return QueueStats(undelivered, delivered, delayed, nacks, redeliveries, dead, paused, said)
+        undelivered, delivered, delayed, nacks, redeliveries, dead, expired = (number(said[name]) for name in COUNTS)
+        paused, last_id = said["paused"].lower(), said["last-id"]
+        return QueueStats(undelivered, delivered, delayed, nacks, redeliveries, dead, expired, paused, last_id)
 
     if (yield from capabilities(facts)).has_queues:
         return (yield from Request(("RQ.STATS", queue), decode, queue, is_repeatable=True, kind="queue").run())

@@ -169,8 +169,9 @@ class QueueStats:
     nacks: int  # Elements that were given back, since the queue was made.
     redeliveries: int  # Deliveries of an element after its first.
     dead: int  # Elements that were delivered too often.
+    expired: int  # Elements that were not delivered in time.
     paused: str  # none, in, out or all
-    facts: dict[str, Any]  # Everything the server said, by its own names.
+    last_id: str  # Of the last element that was ever pushed.
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import random
-import signal
-from typing import Any
 
-import pytest
-
-from support.deployments import KEEPS_EVERYTHING, Process
-from support.servers import Kind, Server
 from support.steps import Steps
-from support.wire import ErrorReply, Wire
+from support.wire import Wire
 
 STEPS = 1500
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
@@ -78,7 +72,7 @@ def play(steps: Steps, chance: random.Random, model: Model, known: list[bytes]) 
             known += ids
             model.undelivered += ids
         case "pop":
-            assert [row[1] for row in steps("queue_pop", ["q"], count)] == model.pop(count)
+            assert [row[1] for row in steps("queue_pop", ["q"], "COUNT", count)] == model.pop(count)
         case "ack":
             assert steps("queue_ack", ["q"], *some) == model.take(some)
         case "nack":
@@ -105,7 +99,7 @@ def play(steps: Steps, chance: random.Random, model: Model, known: list[bytes]) 
 
 def test_a_queue_does_what_two_lists_would_do(wire: Wire, steps: Steps) -> None:
     seed = random.randrange(2**32)
-    print("seed", seed)  # noqa: T201
+    print("seed", seed)  # noqa: T201 - shown when it fails.
     chance = random.Random(seed)
     model, known = Model(), list(steps("queue_push", ["q"], "first"))
     model.undelivered += known

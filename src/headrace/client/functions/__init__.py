@@ -22,10 +22,10 @@ VERSION: Final = 2  # Raised whenever a step changes what it does or how it is c
 LIBRARY: Final = f"headrace_{VERSION}"
 QUEUE_STEPS: Final = (
     "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop", "queue_push",
-    "queue_recover", "queue_wait",
+    "queue_pushx", "queue_recover", "queue_wait",
 )  # fmt: skip
 STEPS: Final = ("ackdel", "add", "claim", "trim", *QUEUE_STEPS)
-REFUSED_WHEN_FULL: Final = ("add", "queue_push")  # A server that is out of memory runs all others.
+REFUSED_WHEN_FULL: Final = ("add", "queue_push", "queue_pushx")  # A server that is out of memory runs all others.
 NOT_THERE: Final = ("unknown command", "Could not find scripting engine", "Engine 'lua' not found")
 
 

@@ -26,7 +26,9 @@ local CLOCK_READS = 10
 local HIGHEST = '18446744073709551615'
 local LARGEST = '9223372036854775807'
 local WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-local EMPTY_KEY = 'EMPTYKEY no such queue'
+local EMPTY_KEY = 'EMPTYKEY There is no queue at this key'
+local NOT_AN_INTEGER = 'ERR value is not an integer or out of range'
+local TAKES_NOTHING = 'PAUSED The queue takes no new elements until RQ.PAUSE lets them in again.'
 
 local function two_numbers(id)
   local first, second = id:match('^(%d+)%-(%d+)$')
@@ -71,6 +73,16 @@ local function count_more(queue, nacks, redeliveries)
   if nacks + redeliveries > 0 then
     local nacks_before, redeliveries_before = numbers_of(queue, COUNTS)
     keep_numbers(queue, COUNTS, nacks_before + nacks, redeliveries_before + redeliveries)
+  end
+end
+
+-- The ID of the last element that was ever pushed.
+local function last_pushed(queue)
+  local facts = redis.call('XINFO', 'STREAM', queue.key)
+  for i = 1, #facts, 2 do
+    if facts[i] == 'last-generated-id' then
+      return facts[i + 1]
+    end
   end
 end
 
@@ -125,6 +137,43 @@ local function read_ids(words)
       ids[#ids + 1] = id
       seen[id] = true
     end
+  end
+  return ids
+end
+
+-- The queue and these IDs of it, for ACK, NACK and EXTEND; or what to reply instead. Null: there is no such queue.
+local function open_with_ids(key, words, command)
+  if #words == 0 then
+    return nil, nil, redis.error_reply("ERR wrong number of arguments for '" .. command .. "' command")
+  end
+  local queue, problem = open_queue(key)
+  if problem then
+    return nil, nil, problem
+  end
+  local ids
+  ids, problem = read_ids(words)
+  if problem or not queue then
+    return nil, nil, problem or false
+  end
+  return queue, ids
+end
+
+-- Append elements to a queue, which is made where it is missing; their IDs.
+local function push(key, elements)
+  if #elements > MOST then
+    return redis.error_reply('ERR at most ' .. MOST .. ' elements in one call on this server')
+  end
+  local queue, problem = open_queue(key)
+  if problem then
+    return problem
+  elseif not queue then
+    redis.call('XGROUP', 'CREATE', key, GROUP, '0', 'MKSTREAM')
+  elseif numbers_of(queue, PAUSED) == 1 then
+    return redis.error_reply(TAKES_NOTHING)
+  end
+  local ids = {}
+  for i, element in ipairs(elements) do
+    ids[i] = redis.call('XADD', key, '*', 'body', element)
   end
   return ids
 end

@@ -4,17 +4,9 @@
 -- ARGV   id…
 -- reply  the IDs that were delivered until now; null without the queue
 
-if #ARGV == 0 then
-  return redis.error_reply("ERR wrong number of arguments for 'rq.ack' command")
-end
-local ids, problem = read_ids(ARGV)
-if problem then
-  return problem
-end
-local queue
-queue, problem = open_queue(KEYS[1])
-if not queue then
-  return problem or false
+local queue, ids, instead = open_with_ids(KEYS[1], ARGV, 'rq.ack')
+if instead ~= nil then
+  return instead
 end
 local _, back = count_pending(queue)
 if back > 0 then

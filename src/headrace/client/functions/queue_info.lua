@@ -14,7 +14,11 @@ if ARGV[1] == 'STATS' then
   local nacks, redeliveries = numbers_of(queue, COUNTS)
   local is_in, is_out = numbers_of(queue, PAUSED)
   local paused = is_in == 1 and (is_out == 1 and 'all' or 'in') or (is_out == 1 and 'out' or 'none')
-  for _, word in ipairs({'delayed', 0, 'nacks', nacks, 'redeliveries', redeliveries, 'dead', 0, 'paused', paused}) do
+  local more = {
+    'delayed', 0, 'nacks', nacks, 'redeliveries', redeliveries, 'dead', 0, 'expired', 0, 'paused', paused,
+    'last-id', last_pushed(queue),
+  }
+  for _, word in ipairs(more) do
     reply[#reply + 1] = word
   end
 end

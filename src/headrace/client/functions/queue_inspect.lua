@@ -8,13 +8,18 @@
 
 local DEEPEST = 100000
 
-local is_pending = #ARGV == 3 and ARGV[1]:upper() == 'PENDING'
 if #ARGV < 2 then
   return redis.error_reply("ERR wrong number of arguments for 'rq.inspect' command")
 end
+local is_pending = #ARGV == 3 and ARGV[1]:upper() == 'PENDING'
+if #ARGV > 2 and not is_pending then
+  return redis.error_reply('ERR syntax error')
+end
 local start, count = integer(ARGV[#ARGV - 1]), integer(ARGV[#ARGV])
-if (#ARGV > 2 and not is_pending) or not start or not count or count <= 0 then
-  return redis.error_reply('ERR usage: RQ.INSPECT key [PENDING] start count')
+if not start or not count then
+  return redis.error_reply(NOT_AN_INTEGER)
+elseif count < 1 then
+  return redis.error_reply('ERR count must be 1 or more')
 end
 local queue, problem = open_queue(KEYS[1])
 if not queue then

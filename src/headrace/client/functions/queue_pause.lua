@@ -8,11 +8,16 @@ local modes = {IN = {1, 0}, OUT = {0, 1}, ALL = {1, 1}, NONE = {0, 0}}
 
 local mode = #ARGV == 1 and modes[ARGV[1]:upper()]
 if not mode then
-  return redis.error_reply('ERR usage: RQ.PAUSE key IN|OUT|ALL|NONE')
+  return redis.error_reply('ERR syntax error')
 end
 local queue, problem = open_queue(KEYS[1])
-if not queue then
-  return problem or redis.error_reply(EMPTY_KEY)
+if problem then
+  return problem
+elseif not queue and mode ~= modes.NONE then
+  redis.call('XGROUP', 'CREATE', KEYS[1], GROUP, '0', 'MKSTREAM') -- So that it can be paused before it is used.
+  queue = open_queue(KEYS[1])
 end
-keep_numbers(queue, PAUSED, mode[1], mode[2])
+if queue then
+  keep_numbers(queue, PAUSED, mode[1], mode[2])
+end
 return redis.status_reply('OK')

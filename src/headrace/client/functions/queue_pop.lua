@@ -1,16 +1,25 @@
--- RQ.POP without BLOCK: take elements, all that is wanted from the first queue, then from the second, …
+-- RQ.POP: take elements, all that is wanted from the first queue, then from the second, …
 --
 -- KEYS   queues
--- ARGV   count
--- reply  [queue, id, body] for each
+-- ARGV   [COUNT count] [BLOCK milliseconds]
+-- reply  [queue, id, body] for each; where there are none an empty list, with BLOCK null
 --
--- A queue that does not exist, or gives nothing out, is passed over. Those that were given back come first.
+-- No call can wait inside a server, so with BLOCK the caller waits and calls again. A queue that does not exist, or
+-- gives nothing out, is passed over. Elements that were given back come first.
 
-local count = ARGV[1] and integer(ARGV[1])
-if not count then
-  return redis.error_reply('ERR value is not an integer or out of range')
-elseif count < 0 then
-  return redis.error_reply('ERR usage: RQ.POP [COUNT count] [BLOCK milliseconds] key [key ...]')
+local USAGE = 'ERR usage: RQ.POP [COUNT count] [BLOCK milliseconds] key [key ...], with a count of 0 or more'
+
+local count, is_waiting = 1, false
+for i = 1, #ARGV, 2 do
+  local option, value = ARGV[i]:upper(), ARGV[i + 1] and integer(ARGV[i + 1])
+  if not ARGV[i + 1] or (option ~= 'COUNT' and option ~= 'BLOCK') or (option == 'COUNT' and value and value < 0) then
+    return redis.error_reply(USAGE)
+  elseif not value then
+    return redis.error_reply(option == 'COUNT' and NOT_AN_INTEGER or 'ERR timeout is not an integer or out of range')
+  elseif value < 0 then
+    return redis.error_reply('ERR timeout is negative')
+  end
+  count, is_waiting = option == 'COUNT' and value or count, is_waiting or option == 'BLOCK'
 end
 local left = math.min(count, MOST)
 
@@ -50,5 +59,8 @@ for _, queue in ipairs(queues) do
       hand_out(queue, new[1][2])
     end
   end
+end
+if #reply == 0 and is_waiting and count > 0 then
+  return false
 end
 return reply

@@ -11,13 +11,16 @@ if #ARGV ~= 2 then
 end
 local count, elapsed_ms = integer(ARGV[1]), integer(ARGV[2])
 if not count or not elapsed_ms or count < 0 or elapsed_ms < 0 then
-  return redis.error_reply('ERR usage: RQ.RECOVER key count elapsed')
+  return redis.error_reply('ERR usage: RQ.RECOVER key count elapsed, both 0 or more')
 end
 local queue, problem = open_queue(KEYS[1])
 if not queue then
   return problem or false
 end
 count = math.min(count, MOST)
+if select(2, numbers_of(queue, PAUSED)) == 1 then
+  return {}
+end
 
 local function find_due()
   local ids, next_element = {}, by_delivery(queue, count)

@@ -12,12 +12,7 @@ for i, key in ipairs(KEYS) do
   if problem then
     return problem
   end
-  reply[i] = queue and queue.last_id or '0-0'
-  if queue and select(2, numbers_of(queue, PAUSED)) == 1 then
-    local facts = redis.call('XINFO', 'STREAM', key)
-    for at = 1, #facts, 2 do
-      reply[i] = facts[at] == 'last-generated-id' and facts[at + 1] or reply[i]
-    end
-  end
+  local is_paused = queue and select(2, numbers_of(queue, PAUSED)) == 1
+  reply[i] = is_paused and last_pushed(queue) or queue and queue.last_id or '0-0'
 end
 return reply
