@@ -27,7 +27,7 @@ SHARED = {  # Imported, not derived.
 
 NAMES = [
     (r"\b(Client|Stream|Group|Queue|Job|LinkedList|Channel|Channels|Subscription)\b", r"Async\1"),
-    (r"\b(Transport|Subscribed)\b", r"Async\1"),
+    (r"\b(Transport|Listening)\b", r"Async\1"),
     (r"headrace\.client\.(client|reliable_queue|linked_list|channels)\b", r"headrace.client.async_\1"),
     (r"\bopen_transport\b", "open_async_transport"),
     (r"\brun_flow\b", "run_flow_async"),
@@ -41,10 +41,10 @@ NAMES = [
     (r"(\n *)yield from entries\n", r"\1for entry in entries:\1    yield entry\n"),
 ]
 METHODS = (
-    r"self\.(?:client\.run|client\.pop_first|client\._transport\.subscribe|run|history|read|ack|info|close|"
+    r"self\.(?:client\.run|client\.pop_first|run|history|read|ack|info|close|"
     r"_transport\.close|open|receive)"
 )
-CALLS = rf"((?:{METHODS}|line\.receive|line\.close|run_flow_async)\()"
+CALLS = rf"((?:{METHODS}|line\.(?:subscribe|next|close)|run_flow_async)\()"
 
 
 def derive(module: str, source: str) -> str:

@@ -75,7 +75,7 @@ class Waited:
         if isinstance(result, list) and result and isinstance(result[0], AsyncJob):
             return [Waited(job, self._loop) for job in result]
         if inspect.iscoroutine(result):
-            return self._loop.run(result)
+            return self._settle(self._loop.run(result))
         if isinstance(result, AsyncIterator):
             return WaitedIterator(result, self._loop)
         return result

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 from headrace.client.flow import LONGEST_PAUSE_S
 from headrace.client.queue_flows import encode_element
 from headrace.client.requests import BLOCK_MS, Request, number
-from headrace.client.results import CHANNEL_GUARANTEE, Message, decode_text
+from headrace.client.results import CHANNEL_GUARANTEE, Message, decode_text, encode_text
 from headrace.client.times import Duration, parse_duration_ms
-from headrace.client.transport import AsyncSubscribed
+from headrace.client.transport import AsyncListening
 from headrace.errors import ClientClosed, ConnectionLost
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class AsyncChannels:
 
 
 class AsyncSubscription:
-    """Messages as they come. Listening begins with the with block, or else with the first message asked for.
+    """Messages as they come, from the beginning of the with block on, or else from the first one asked for.
 
-    A lost connection is made again; what was published meanwhile is missed. Close it when you are done: it has a
-    connection of its own.
+    A lost connection is made again; what was published meanwhile is missed. So it is when messages come faster than
+    they are taken, until the server drops the connection. Close it when you are done: the connection is its own.
     """
 
     def __init__(self, client: "AsyncClient", name: str, wait: Duration | None, *, is_pattern: bool) -> None:
@@ -69,7 +69,7 @@ class AsyncSubscription:
         self.is_pattern = is_pattern
         self.is_closed = False
         self._wait_s = None if wait is None else parse_duration_ms(wait, "wait") / 1000
-        self._line: AsyncSubscribed | None = None
+        self._line: AsyncListening | None = None
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -104,23 +104,32 @@ class AsyncSubscription:
                 break
         raise StopAsyncIteration
 
-    async def open(self) -> AsyncSubscribed:
+    async def open(self) -> AsyncListening:
         """Begin to listen. What is published after this call is not missed."""
+        if self.is_closed:
+            raise ClientClosed(f"this subscription of {self.client.url} is closed. Open another one.")
         if self._line is None:
-            self._line = await self.client._transport.subscribe(self.name, self.is_pattern, self.client._timeout_s)
+            line = self.client._transport.subscription()
+            names = [encode_text(self.name)]
+            try:
+                await line.subscribe(*(((), names) if self.is_pattern else (names, ())))
+            except BaseException:
+                await line.close()
+                raise
+            self._line = line
         return self._line
 
     async def receive(self, timeout_s: float) -> Message | None:
         line = await self.open()
         try:
-            reply = await line.receive(timeout_s)
+            published = await line.next(timeout_s)
         except ConnectionLost:
             self._line = None
             await line.close()
             raise
-        if reply is None:
+        if published is None:
             return None
-        pattern, channel, body = reply
+        channel, body, pattern = published
         return Message(decode_text(channel), body, None if pattern is None else decode_text(pattern))
 
     async def close(self) -> None:

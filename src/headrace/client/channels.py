@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 from headrace.client.flow import LONGEST_PAUSE_S
 from headrace.client.queue_flows import encode_element
 from headrace.client.requests import BLOCK_MS, Request, number
-from headrace.client.results import CHANNEL_GUARANTEE, Message, decode_text
+from headrace.client.results import CHANNEL_GUARANTEE, Message, decode_text, encode_text
 from headrace.client.times import Duration, parse_duration_ms
-from headrace.client.transport import Subscribed
+from headrace.client.transport import Listening
 from headrace.errors import ClientClosed, ConnectionLost
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Channels:
 
 
 class Subscription:
-    """Messages as they come. Listening begins with the with block, or else with the first message asked for.
+    """Messages as they come, from the beginning of the with block on, or else from the first one asked for.
 
-    A lost connection is made again; what was published meanwhile is missed. Close it when you are done: it has a
-    connection of its own.
+    A lost connection is made again; what was published meanwhile is missed. So it is when messages come faster than
+    they are taken, until the server drops the connection. Close it when you are done: the connection is its own.
     """
 
     def __init__(self, client: "Client", name: str, wait: Duration | None, *, is_pattern: bool) -> None:
@@ -72,7 +72,7 @@ class Subscription:
         self.is_pattern = is_pattern
         self.is_closed = False
         self._wait_s = None if wait is None else parse_duration_ms(wait, "wait") / 1000
-        self._line: Subscribed | None = None
+        self._line: Listening | None = None
 
     def __enter__(self) -> Self:
         self.open()
@@ -107,23 +107,32 @@ class Subscription:
                 break
         raise StopIteration
 
-    def open(self) -> Subscribed:
+    def open(self) -> Listening:
         """Begin to listen. What is published after this call is not missed."""
+        if self.is_closed:
+            raise ClientClosed(f"this subscription of {self.client.url} is closed. Open another one.")
         if self._line is None:
-            self._line = self.client._transport.subscribe(self.name, self.is_pattern, self.client._timeout_s)
+            line = self.client._transport.subscription()
+            names = [encode_text(self.name)]
+            try:
+                line.subscribe(*(((), names) if self.is_pattern else (names, ())))
+            except BaseException:
+                line.close()
+                raise
+            self._line = line
         return self._line
 
     def receive(self, timeout_s: float) -> Message | None:
         line = self.open()
         try:
-            reply = line.receive(timeout_s)
+            published = line.next(timeout_s)
         except ConnectionLost:
             self._line = None
             line.close()
             raise
-        if reply is None:
+        if published is None:
             return None
-        pattern, channel, body = reply
+        channel, body, pattern = published
         return Message(decode_text(channel), body, None if pattern is None else decode_text(pattern))
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from redis.retry import Retry
 from headrace.client import redis_cluster
 from headrace.client.requests import BLOCK_MS, Request
 from headrace.client.results import encode_text
-from headrace.client.transport import AsyncSubscribed, Subscribed
+from headrace.client.transport import AsyncListening, Listening
 from headrace.client.urls import Target
 from headrace.errors import (
     AccessDenied,
@@ -164,13 +164,12 @@ class RedisTransport:
             raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
-    def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> Subscribed:
+    def subscription(self) -> Listening:
         from headrace.client.redis_subscription import RedisSubscription
 
         if self.is_closed:
             raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
-        subscription = RedisSubscription(self.target, name, is_pattern, timeout_s)
-        subscription.open()
+        subscription = RedisSubscription(self.target, self.timeout_s)
         self.subscriptions.add(subscription)
         return subscription
 
@@ -229,13 +228,12 @@ class AsyncRedisTransport:
             raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
 
-    async def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> AsyncSubscribed:
+    def subscription(self) -> AsyncListening:
         from headrace.client.redis_subscription import AsyncRedisSubscription
 
         if self.is_closed:
             raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
-        subscription = AsyncRedisSubscription(self.target, name, is_pattern, timeout_s)
-        await subscription.open()
+        subscription = AsyncRedisSubscription(self.target, self.timeout_s)
         self.subscriptions.add(subscription)
         return subscription
 

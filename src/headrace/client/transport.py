@@ -4,18 +4,22 @@ A transport owns its connections. It raises the errors of `errors.py` and no oth
 holds a password. `call` gives up after the time it is told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from headrace.client.requests import Request
 
-Told = tuple[bytes | None, bytes, bytes]  # The pattern that matched, if one was listened to; channel; message.
+Published = tuple[bytes, bytes, bytes | None]  # Channel, message, and the pattern that matched, if one did.
 
 
-class Subscribed(Protocol):
-    """One who listens to a channel, or to all that match a pattern."""
+class Listening(Protocol):
+    """Somebody who listens to channels."""
 
-    def receive(self, timeout_s: float) -> Told | None:
+    def subscribe(self, channels: Iterable[bytes] = (), patterns: Iterable[bytes] = ()) -> None:
+        """Listen to these: what is published after this call is not missed."""
+        ...
+
+    def next(self, timeout_s: float) -> Published | None:
         """The next message; None when none came in this time."""
         ...
 
@@ -24,10 +28,12 @@ class Subscribed(Protocol):
         ...
 
 
-class AsyncSubscribed(Protocol):
-    """The same for asyncio. A cancelled receive loses no message."""
+class AsyncListening(Protocol):
+    """The same for asyncio. A cancelled `next` loses no message."""
 
-    async def receive(self, timeout_s: float) -> Told | None: ...
+    async def subscribe(self, channels: Iterable[bytes] = (), patterns: Iterable[bytes] = ()) -> None: ...
+
+    async def next(self, timeout_s: float) -> Published | None: ...
 
     async def close(self) -> None: ...
 
@@ -45,8 +51,8 @@ class Transport(Protocol):
         """Send all in one go; a refused one has its error in place of the reply."""
         ...
 
-    def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> Subscribed:
-        """Listen on a connection of its own; what is published from now on is not missed."""
+    def subscription(self) -> Listening:
+        """For listening to channels, on a connection of its own."""
         ...
 
     def close(self) -> None:
@@ -63,6 +69,6 @@ class AsyncTransport(Protocol):
 
     async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]: ...
 
-    async def subscribe(self, name: str, is_pattern: bool, timeout_s: float) -> AsyncSubscribed: ...
+    def subscription(self) -> AsyncListening: ...
 
     async def close(self) -> None: ...
