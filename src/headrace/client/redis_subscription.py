@@ -17,11 +17,11 @@ import redis
 import redis.asyncio
 
 from headrace.client.raw_connection import find_node, find_place
-from headrace.client.redis_transport import options_of, told
+from headrace.client.redis_transport import options_of, translate
 from headrace.client.results import decode_text
 from headrace.client.transport import Published
 from headrace.client.urls import Target
-from headrace.errors import ConnectionLost
+from headrace.errors import ClientClosed, ConnectionLost
 
 SLICE_S: Final = 1.0  # A `next` looks this often whether it was closed meanwhile.
 LEAST_S: Final = 0.01  # With asyncio: what has arrived shows only after a turn of the loop.
@@ -45,7 +45,10 @@ class Subscription:
         return None
 
     def failed(self, error: Exception) -> Exception:
-        return told(error, self.target, is_closed=self.is_closed)
+        """What the caller is told. One that was closed meanwhile fails in many ways."""
+        if self.is_closed:
+            return ClientClosed(f"this subscription of {self.target.shown} is closed. Open another one.")
+        return translate(error, self.target)
 
     def not_confirmed(self) -> ConnectionLost:
         return ConnectionLost(f"{self.target.shown} did not answer in time; nobody listens.")
@@ -70,7 +73,7 @@ class RedisSubscription(Subscription):
                 if not self.connection.can_read(self.timeout_s):
                     raise self.not_confirmed()
                 self.connection.read_response(disable_decoding=True)
-        except Exception as error:  # redis-py and the socket layer raise many kinds; told knows them or re-raises.
+        except Exception as error:  # redis-py and the socket layer raise many kinds; translate knows them or re-raises.
             self.disconnect()
             raise self.failed(error) from error
 
