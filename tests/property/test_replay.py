@@ -9,22 +9,17 @@ from __future__ import annotations
 
 from random import Random
 
-import hiredis
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.commands.apply import apply
-from headrace.commands.call import State
-from headrace.engine.dump import dump_value
-from headrace.engine.stream import Stream
 from support.memory import MemoryBroker, Refusal
 from support.random_commands import Alphabet, Command, Symbols
 from support.random_list_commands import ListAlphabet, may_wait
+from support.replay import NODE_ENTRIES, contents_of, state_of
 
 ALPHABET = Alphabet((8, 6), nonsense=2)
 LISTS = ListAlphabet((8, 6), nonsense=2)
-NODE_ENTRIES = 3
 
 
 def xnack(random: Random) -> Command:
@@ -33,6 +28,27 @@ def xnack(random: Random) -> Command:
     words += [b"IDS", b"%d" % len(ids), *ids]
     return words + [b"FORCE"] if random.randrange(4) == 0 else words
 
+
+QUEUES = [
+    b"RQ.PUSH q a b",
+    b"RQ.PUSH s a",
+    b"RQ.PUSHX q DELAY 1000 TTL 2000 RETRY 1000 MAXDELIVERIES 1 DEADLETTER t ELEMENTS 1 x",
+    b"RQ.PUSHX q RETRY 1000 MAXDELIVERIES 1 DEADLETTER t ELEMENTS 2 x y",
+    b"RQ.POP COUNT 2 q s",
+    b"RQ.POP q t",
+    b"RQ.RECOVER q 2 0",
+    b"RQ.RECOVER t 9 1",
+    b"RQ.NACK q 1700000000000-1 1700000000000-2",
+    b"RQ.NACK q DELAY 500 1700000000000-1 1700000000001-2",
+    b"RQ.ACK q 1700000000000-2 1700000002500-1",
+    b"RQ.EXTEND q 1700000000000-1",
+    b"RQ.PAUSE q IN",
+    b"RQ.PAUSE q NONE",
+    b"RQ.INFO q",
+    b"RENAME q t",
+    b"COPY q s REPLACE",
+    b"MOVE q 1",
+]
 
 OTHERS: list[Command] = [
     [b"DEL", b"s"],
@@ -64,6 +80,7 @@ OTHERS: list[Command] = [
     [b"XADD", b"s", b"*", b"f", b"v"],
     *[(b"HR.ADD s ID %d WINDOW 3000 MAX 2 FIELDS 2 f v" % number).split() for number in range(3)],
     [b"HR.TRIM", b"s", b"MAXLEN", b"2"],
+    *[line.split() for line in QUEUES],
     [b"MULTI"],
     [b"EXEC"],
     [b"EXEC"],
@@ -78,39 +95,6 @@ def command_of(number: int) -> Command:
     if way in (2, 3):
         return LISTS.command(random)
     return xnack(random) if way == 1 else ALPHABET.command(random)
-
-
-def state_of(records: list[bytes]) -> State:
-    """What the records make of nothing."""
-    state = State(0)
-    state.settings.limits.max_entries = NODE_ENTRIES
-    reader = hiredis.Reader()
-    reader.feed(b"".join(records))
-    record = reader.gets()
-    while record is not False:
-        apply(state, record)
-        record = reader.gets()
-    return state
-
-
-def contents_of(state: State) -> dict[tuple[int, bytes], tuple[bytes, int]]:
-    """Every value as a payload, and when it expires."""
-    contents = {}
-    for database in state.databases:
-        for key, value in database.values.items():
-            if isinstance(value, Stream):
-                forget_sightings(value)
-            contents[(database.number, key)] = (dump_value(value), database.expires_ms.get(key, 0))
-    return contents
-
-
-def forget_sightings(stream: Stream) -> None:
-    for group in stream.groups.values():
-        for consumer in group.consumers.values():
-            consumer.seen_ms = 0
-            consumer.active_ms = 0
-    if stream.idempotence is not None:
-        stream.idempotence.duplicates = 0
 
 
 def check(parts: list[tuple[int, list[int]]]) -> None:

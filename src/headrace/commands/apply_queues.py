@@ -47,8 +47,8 @@ def deliver(state: State, db: Keyspace, record: Record) -> None:
 
 def redeliver(state: State, db: Keyspace, record: Record) -> None:
     queue = get_queue(db, record[2])
-    for _ in range(int(record[4])):
-        queue.redeliver(queue.oldest(), int(record[3]))
+    for element in queue.delivered_from(0, int(record[4])):
+        queue.redeliver(element, int(record[3]))
 
 
 def bury(state: State, db: Keyspace, record: Record) -> None:

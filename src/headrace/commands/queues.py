@@ -355,18 +355,18 @@ def rq_recover(ctx: Call, argv: list[bytes]) -> Outcome:
 
 def recover(ctx: Call, queue: ReliableQueue, count: int, elapsed_ms: int) -> tuple[list[bytes], list[Element]]:
     """The rows of what was delivered again, and what has been delivered too often for that."""
-    rows: list[bytes] = []
+    found: list[Element] = []
     dead: list[Element] = []
-    for _ in range(len(queue.delivered)):
-        if len(rows) >= count:
-            break
-        element = queue.oldest()
-        if elapsed_ms and ctx.now_ms - element.time_ms < elapsed_ms:
+    queue.put_in_order()
+    for element in queue.delivered.values():
+        if len(found) >= count or (elapsed_ms and ctx.now_ms - element.time_ms < elapsed_ms):
             break
         if element.options is not None and element.is_exhausted() and may_bury(ctx, element):
             dead.append(element)
-            queue.take_delivered(element)
-            continue
+        else:
+            found.append(element)
+    for element in dead:
+        queue.take_delivered(element)
+    for element in found:
         queue.redeliver(element, ctx.now_ms)
-        rows.append(b"*2\r\n" + encode_element(element))
-    return rows, dead
+    return [b"*2\r\n" + encode_element(element) for element in found], dead

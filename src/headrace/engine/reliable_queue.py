@@ -164,11 +164,6 @@ class ReliableQueue:
         self.dead += 1
         self.forget(element)
 
-    def oldest(self) -> Element:
-        """The element whose last delivery is longest ago. There must be one."""
-        self.put_in_order()
-        return self.delivered[next(iter(self.delivered))]
-
     def take_delivered(self, element: Element) -> None:
         """Remove a delivered element: the caller buries it."""
         del self.delivered[element.name]

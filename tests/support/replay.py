@@ -1,0 +1,45 @@
+"""Memory made again from the records of a journal, and how to compare it with the memory that wrote them."""
+
+from __future__ import annotations
+
+import hiredis
+
+from headrace.commands.apply import apply
+from headrace.commands.call import State
+from headrace.engine.dump import dump_value
+from headrace.engine.stream import Stream
+
+NODE_ENTRIES = 3  # Small, so that a short session fills several nodes.
+
+
+def state_of(records: list[bytes]) -> State:
+    """What the records make of nothing."""
+    state = State(0)
+    state.settings.limits.max_entries = NODE_ENTRIES
+    reader = hiredis.Reader()
+    reader.feed(b"".join(records))
+    record = reader.gets()
+    while record is not False:
+        apply(state, record)
+        record = reader.gets()
+    return state
+
+
+def contents_of(state: State) -> dict[tuple[int, bytes], tuple[bytes, int]]:
+    """Every value as a payload, and when it expires."""
+    contents = {}
+    for database in state.databases:
+        for key, value in database.values.items():
+            if isinstance(value, Stream):
+                forget_sightings(value)
+            contents[(database.number, key)] = (dump_value(value), database.expires_ms.get(key, 0))
+    return contents
+
+
+def forget_sightings(stream: Stream) -> None:
+    for group in stream.groups.values():
+        for consumer in group.consumers.values():
+            consumer.seen_ms = 0
+            consumer.active_ms = 0
+    if stream.idempotence is not None:
+        stream.idempotence.duplicates = 0
