@@ -6,7 +6,8 @@ from typing import Any, Final
 from headrace.commands.call import State
 from headrace.engine.ids import id_of
 from headrace.engine.keyspace import Keyspace
-from headrace.engine.reliable_queue import Options, ReliableQueue
+from headrace.engine.queue_element import Options
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.journal import record as kinds
 
 Record = list[Any]

@@ -6,7 +6,7 @@ from headrace.commands.call import Call
 from headrace.commands.notifications import MODULE
 from headrace.commands.numbers import parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, OK, Outcome
-from headrace.commands.queues import (
+from headrace.commands.queue_steps import (
     check_names,
     encode_names,
     find_queue,
@@ -17,7 +17,8 @@ from headrace.commands.queues import (
 )
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
-from headrace.engine.reliable_queue import NEVER_MS, Options, ReliableQueue
+from headrace.engine.queue_element import NEVER_MS, Options
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.errors import CommandError
 from headrace.journal.record import (
     QUEUE_GIVE_BACK,
@@ -68,7 +69,7 @@ def rq_pushx(ctx: Call, argv: list[bytes]) -> Outcome:
     options = parse_push(argv)
     name = argv[1]
     queue = get_open_queue(ctx, name)
-    before_ms = queue.next_ms()
+    before_ms = queue.alarms.next_ms()
     bodies = argv[options.bodies_at :]
     now_ms = ctx.now_ms
     ready_ms = now_ms + options.delay_ms if options.delay_ms else NEVER_MS
@@ -150,7 +151,7 @@ def rq_nack(ctx: Call, argv: list[bytes]) -> Outcome:
     names = check_names(queue, argv, start)
     if queue is None:
         return Outcome(encode_null(resp3=ctx.resp3))
-    before_ms = queue.next_ms()
+    before_ms = queue.alarms.next_ms()
     ready_ms = ctx.now_ms + delay_ms if delay_ms else NEVER_MS
     done = [one for one in names if queue.give_back(one, ready_ms)]
     outcome = settled(ctx, b"rq.nack", QUEUE_GIVE_BACK, name, [b"%d" % ready_ms], done)

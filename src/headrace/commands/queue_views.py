@@ -5,11 +5,12 @@ from typing import Final
 from headrace.commands.call import Call
 from headrace.commands.numbers import MAX_INTEGER, NOT_AN_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import EMPTY_ARRAY, Outcome
-from headrace.commands.queues import encode_element, find_queue
+from headrace.commands.queue_steps import encode_element, find_queue
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import command, integer, key, oneof, optional, word
 from headrace.engine.ids import name_of
-from headrace.engine.reliable_queue import Element, ReliableQueue
+from headrace.engine.queue_element import Element
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.errors import CommandError
 from headrace.wire.encoder import encode, encode_array, encode_integer
 

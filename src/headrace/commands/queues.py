@@ -1,9 +1,8 @@
 """Reliable queues: RQ.PUSH, RQ.POP, RQ.ACK, RQ.RECOVER.
 
-An element that was popped stays in its queue until it is acknowledged; one that nobody acknowledges is recovered. What
-comes due by itself (delays, retry times, times to live) is applied by `find_queue`, at the time of the call: every
-RQ command looks its queue up there, so all of them see the same. `queue_extensions.py` has what goes beyond the
-original RedisRQ module, `queue_views.py` what only looks.
+An element that was popped stays in its queue until it is acknowledged; one that nobody acknowledges is recovered.
+`queue_extensions.py` has what goes beyond the original RedisRQ module, `queue_views.py` what only looks, and
+`queue_steps.py` what all of them share.
 """
 
 from typing import Final
@@ -13,69 +12,35 @@ from headrace.commands.notifications import MODULE
 from headrace.commands.numbers import MAX_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.outcome import EMPTY_ARRAY as NOTHING_FOUND
+from headrace.commands.queue_steps import (
+    bury,
+    check_names,
+    encode_element,
+    find_queue,
+    get_open_queue,
+    may_bury,
+    push,
+    settled,
+    wake_if_sooner,
+)
 from headrace.commands.read_options import parse_timeout_ms
 from headrace.commands.spec import command, integer, key, many, optional, text
-from headrace.engine.ids import name_of, parse_strict_id
-from headrace.engine.keyspace import WRONG_TYPE
-from headrace.engine.reliable_queue import NEVER_MS, Element, ReliableQueue
+from headrace.engine.queue_element import NEVER_MS, Element
+from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
 from headrace.journal.record import (
     QUEUE_ACK,
-    QUEUE_ADVANCE,
     QUEUE_BURY,
     QUEUE_DELIVER,
-    QUEUE_PUSH,
     QUEUE_REDELIVER,
     encode_record,
 )
 from headrace.wire.encoder import encode_array, encode_bulk, encode_null, encode_null_array
 
-PAUSED: Final = "PAUSED The queue takes no new elements until RQ.PAUSE lets them in again."
 POP_USAGE: Final = "ERR usage: RQ.POP [COUNT count] [BLOCK milliseconds] key [key ...], with a count of 0 or more"
 RECOVER_USAGE: Final = "ERR usage: RQ.RECOVER key count elapsed, both 0 or more"
 NO_WAIT: Final = -1
-
-
-def find_queue(ctx: Call, name: bytes) -> ReliableQueue | None:
-    """The queue as it is now, or None when the key is missing. Raises WRONGTYPE for other types."""
-    queue = ctx.find(name)
-    if queue is None:
-        return None
-    if not isinstance(queue, ReliableQueue):
-        raise CommandError(WRONG_TYPE)
-    if queue.alarms and queue.alarms[0][0] <= ctx.now_ms:
-        advance(ctx, name, queue)
-    return queue
-
-
-def advance(ctx: Call, name: bytes, queue: ReliableQueue) -> None:
-    """Apply what has come due. Like the end of a key's life this is no command's own effect: it notes itself."""
-    changed = queue.advance(ctx.now_ms)
-    if changed:
-        state = ctx.state
-        state.changes += changed
-        if ctx.journaling:
-            state.records.append(encode_record(QUEUE_ADVANCE, ctx.db.number, name, b"%d" % ctx.now_ms))
-        state.touch(ctx.db.number, name)
-        ctx.wake(ctx.db.number, name)
-        ctx.notify(MODULE, b"rq.due", name)
-
-
-def get_or_create(ctx: Call, name: bytes) -> ReliableQueue:
-    queue = find_queue(ctx, name)
-    if queue is None:
-        queue = ReliableQueue()
-        ctx.db.put(name, queue)
-    return queue
-
-
-def get_open_queue(ctx: Call, name: bytes) -> ReliableQueue:
-    """The queue to push to, created when missing."""
-    queue = get_or_create(ctx, name)
-    if not queue.takes_in:
-        raise CommandError(PAUSED)
-    return queue
 
 
 @command(
@@ -87,19 +52,6 @@ def rq_push(ctx: Call, argv: list[bytes]) -> Outcome:
     """The reply is the array of their IDs, in the order of the elements. A queue paused with IN answers -PAUSED."""
     name = argv[1]
     return push(ctx, name, get_open_queue(ctx, name), argv[2:])
-
-
-def push(ctx: Call, name: bytes, queue: ReliableQueue, bodies: list[bytes]) -> Outcome:
-    first_id = queue.next_id(ctx.now_ms)
-    names = queue.push(first_id, bodies)
-    ctx.state.changes += len(bodies) - 1
-    ctx.notify(MODULE, b"rq.push", name)
-    record = encode_record(QUEUE_PUSH, ctx.db.number, name, names[0], *bodies) if ctx.journaling else CHANGED
-    return Outcome(encode_names(names), record, name)
-
-
-def encode_names(names: list[bytes]) -> bytes:
-    return encode_array([encode_bulk(name) for name in names])
 
 
 # Pop
@@ -167,7 +119,7 @@ def gather(ctx: Call, names: list[bytes], count: int, rows: list[bytes], records
         pop_from(ctx, name, queue, count, rows, records)
         if len(rows) >= count:
             break
-        next_ms = queue.next_ms()
+        next_ms = queue.alarms.next_ms()
         if next_ms != NEVER_MS and (due_ms == NO_TIME or next_ms < due_ms):
             due_ms = next_ms
     return due_ms
@@ -199,7 +151,7 @@ def parse_pop(argv: list[bytes]) -> PopOptions:
 
 def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: list[bytes], records: list[bytes]) -> None:
     """Deliver elements of one queue until there are `count` rows."""
-    before_ms = queue.next_ms()
+    before_ms = queue.alarms.next_ms()
     head = b"*3\r\n" + encode_bulk(name)
     now_ms = ctx.now_ms
     delivered = 0
@@ -231,48 +183,6 @@ def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: lis
         bury(ctx, name, queue, element, records)
 
 
-def encode_element(element: Element) -> bytes:
-    """ID and body, without the header of the array around them."""
-    return b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(element.name), element.name, len(element.body), element.body)
-
-
-def wake_if_sooner(ctx: Call, name: bytes, queue: ReliableQueue, before_ms: int) -> None:
-    """Something now comes due before what those who wait on the queue know of: let them look again."""
-    if queue.alarms and ctx.state.waiting_keys:
-        after_ms = queue.next_ms()
-        if after_ms != NEVER_MS and (before_ms == NEVER_MS or after_ms < before_ms):
-            ctx.wake(ctx.db.number, name)
-
-
-# Elements that were delivered too often
-
-
-def may_bury(ctx: Call, element: Element) -> bool:
-    """Whether there is a place for the element. Without one it is delivered once more: nothing is lost."""
-    options = element.options
-    assert options is not None
-    if not options.dead_letter:
-        return True
-    value = ctx.find(options.dead_letter)
-    return value is None or isinstance(value, ReliableQueue)
-
-
-def bury(ctx: Call, name: bytes, queue: ReliableQueue, element: Element, records: list[bytes]) -> None:
-    """Move an element to its dead letter queue, where it is new, or drop it. Pausing does not keep it out."""
-    options = element.options
-    assert options is not None
-    body = element.body
-    queue.bury(element)
-    ctx.notify(MODULE, b"rq.bury", name)
-    if options.dead_letter:
-        target = options.dead_letter
-        pushed = push(ctx, target, get_or_create(ctx, target), [body])
-        assert pushed.record is not None
-        records.append(pushed.record)
-        ctx.state.touch(ctx.db.number, target)
-        ctx.wake(ctx.db.number, target)
-
-
 # Acknowledge and recover
 
 
@@ -295,25 +205,6 @@ def rq_ack(ctx: Call, argv: list[bytes]) -> Outcome:
     return settled(ctx, b"rq.ack", QUEUE_ACK, argv[1], [], acked)
 
 
-def check_names(queue: ReliableQueue | None, argv: list[bytes], start: int) -> list[bytes]:
-    """The IDs as we write them. A malformed one is refused before anything changes."""
-    names = argv[start:]
-    for index, name in enumerate(names):
-        if queue is None or name not in queue.delivered:
-            names[index] = name_of(parse_strict_id(name))
-    return names
-
-
-def settled(ctx: Call, event: bytes, kind: bytes, name: bytes, facts: list[bytes], done: list[bytes]) -> Outcome:
-    """The outcome of a command that has done something with these delivered elements."""
-    if not done:
-        return NOTHING_FOUND
-    ctx.state.changes += len(done) - 1
-    ctx.notify(MODULE, event, name)
-    record = encode_record(kind, ctx.db.number, name, *facts, *done) if ctx.journaling else CHANGED
-    return Outcome(encode_names(done), record)
-
-
 @command(
     "RQ.RECOVER", key("RW access"), integer("count"), integer("elapsed"),
     group="queue", flags="write fast", since="0.1.0", complexity="O(N) with N elements delivered",
@@ -334,7 +225,7 @@ def rq_recover(ctx: Call, argv: list[bytes]) -> Outcome:
         return Outcome(encode_null(resp3=ctx.resp3))
     if not queue.gives_out:
         return NOTHING_FOUND
-    before_ms = queue.next_ms()
+    before_ms = queue.alarms.next_ms()
     rows, dead = recover(ctx, queue, count, elapsed_ms)
     if not rows and not dead:
         return NOTHING_FOUND

@@ -137,7 +137,7 @@ def estimate_queue(queue: ReliableQueue, samples: int) -> int:
     bodies = sum([len(element.body) for element in sampled]) * count // max(1, len(sampled))
     elements = count * (QUEUE_ELEMENT + ENTRY_NAME + BYTES_OBJECT) + bodies
     room = max(queue.room, len(queue.delivered)) * (DICT_SLOT + DELIVERED_ELEMENT)
-    return QUEUE_OBJECT + elements + room + len(queue.alarms) * ALARM
+    return QUEUE_OBJECT + elements + room + len(queue.alarms.heap) * ALARM
 
 
 def estimate_group(group: Group) -> int:

@@ -16,15 +16,15 @@ from typing import Final
 
 from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.payload import MAX_NUMBER, Reader, put_fields, put_numbers
-from headrace.engine.reliable_queue import (
+from headrace.engine.queue_element import (
     DELAYED,
     DELIVERED,
     FRESH,
     RETURNED,
     Element,
     Options,
-    ReliableQueue,
 )
+from headrace.engine.reliable_queue import ReliableQueue
 
 MOST: Final = 2**31 - 1
 HALF: Final = 2**63 - 1  # Neither half of an ID is near the end of its range, so that IDs never run out.
@@ -153,7 +153,7 @@ class Loader:
         queue = self.queue
         if place == FRESH:
             queue.fresh.append(element)
-            queue.set_alarm(element, element.expires_ms)
+            queue.alarms.set(element, element.expires_ms)
         elif place == RETURNED:
             queue.put_back(element)
         elif place == DELAYED:

@@ -15,58 +15,31 @@ it is called. Time arrives as now_ms. Which elements have been delivered too oft
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Final
 
 from headrace.engine.ids import MAX_PART, id_of, name_of
+from headrace.engine.queue_element import (
+    DELAYED,
+    DELIVERED,
+    FRESH,
+    GONE,
+    NEVER_MS,
+    RETURNED,
+    Alarms,
+    Element,
+    Options,
+)
 
-FRESH: Final = 0
-RETURNED: Final = 1
-DELIVERED: Final = 2
-DELAYED: Final = 3
-GONE: Final = 4
-
-NEVER_MS: Final = 0  # No alarm, no end of life, no retry.
-SPARE_ALARMS: Final = 64  # Alarms that were taken back are swept out once they are so many, and half of all.
-SPARE_GONE: Final = 64  # The same for fresh elements whose time to live is over.
+SPARE_GONE: Final = 64  # Fresh elements whose time is over are swept out once they are so many, and half of all.
 LEAST_ROOM: Final = 4096  # A dict that was never larger than this is not worth making smaller.
-
-
-class Options:
-    """How one push wants its elements treated; shared by all of them."""
-
-    __slots__ = ("retry_ms", "max_deliveries", "dead_letter")
-
-    def __init__(self, retry_ms: int, max_deliveries: int, dead_letter: bytes) -> None:
-        self.retry_ms = retry_ms  # Given back when not acknowledged for so long; 0: never.
-        self.max_deliveries = max_deliveries  # 0: any number.
-        self.dead_letter = dead_letter  # The queue for what was delivered too often; empty: dropped.
-
-
-class Element:
-    __slots__ = ("name", "body", "options", "place", "deliveries", "time_ms", "expires_ms", "alarm_ms")
-
-    def __init__(self, name: bytes, body: bytes, options: Options | None) -> None:
-        self.name = name  # Its ID as text.
-        self.body = body
-        self.options = options
-        self.place = FRESH
-        self.deliveries = 0
-        self.time_ms = 0  # Delivered: when last. Delayed: until when.
-        self.expires_ms = NEVER_MS  # Dropped when it has not been delivered by then.
-        self.alarm_ms = NEVER_MS
-
-    def is_exhausted(self) -> bool:
-        """Whether it has had all its deliveries."""
-        options = self.options
-        return options is not None and 0 < options.max_deliveries <= self.deliveries
 
 
 class ReliableQueue:
     __slots__ = (
-        "last_id", "fresh", "gone", "returned", "delivered", "delayed", "alarms", "armed", "serial",
-        "latest_ms", "is_ordered", "room", "takes_in", "gives_out", "nacks", "redeliveries", "dead", "expired",
+        "last_id", "fresh", "gone", "returned", "delivered", "delayed", "alarms", "latest_ms",
+        "is_ordered", "room", "takes_in", "gives_out", "nacks", "redeliveries", "dead", "expired",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -77,9 +50,7 @@ class ReliableQueue:
         # Not a plain dict: taking from its front again and again would pass over all that was taken before.
         self.delivered: OrderedDict[bytes, Element] = OrderedDict()
         self.delayed: dict[bytes, Element] = {}
-        self.alarms: list[tuple[int, int, int, Element]] = []  # A heap by time, then ID. Stale ones are passed over.
-        self.armed = 0  # Elements that have an alarm.
-        self.serial = 0  # Keeps two alarms of one element apart.
+        self.alarms = Alarms()
         self.latest_ms = 0  # Of all deliveries.
         self.is_ordered = True  # False after the clock went back: `delivered` must be sorted before it is relied on.
         self.room = 0  # The most that `delivered` has held since it was made.
@@ -128,7 +99,7 @@ class ReliableQueue:
                 self.delay(element, ready_ms)
             else:
                 self.fresh.append(element)
-                self.set_alarm(element, expires_ms)
+                self.alarms.set(element, expires_ms)
         self.last_id = first_id + len(bodies) - 1
         return names
 
@@ -199,7 +170,7 @@ class ReliableQueue:
             self.delay(element, ready_ms)
         else:
             self.put_back(element)
-            self.set_alarm(element, NEVER_MS)
+            self.alarms.set(element, NEVER_MS)
         self.make_smaller()
         return True
 
@@ -210,7 +181,7 @@ class ReliableQueue:
         element.time_ms = ready_ms
         self.delayed[element.name] = element
         expires_ms = element.expires_ms
-        self.set_alarm(element, expires_ms if 0 < expires_ms < ready_ms else ready_ms)
+        self.alarms.set(element, expires_ms if 0 < expires_ms < ready_ms else ready_ms)
 
     def put_back(self, element: Element) -> None:
         element.place = RETURNED
@@ -220,7 +191,7 @@ class ReliableQueue:
         element.place = GONE
         element.body = b""  # An alarm may hold the element a little longer.
         if element.alarm_ms:
-            self.set_alarm(element, NEVER_MS)
+            self.alarms.set(element, NEVER_MS)
         self.make_smaller()
 
     def make_smaller(self) -> None:
@@ -246,49 +217,18 @@ class ReliableQueue:
     def set_retry(self, element: Element) -> None:
         options = element.options
         if options is not None and options.retry_ms:
-            self.set_alarm(element, element.time_ms + options.retry_ms)
+            self.alarms.set(element, element.time_ms + options.retry_ms)
         elif element.alarm_ms:
-            self.set_alarm(element, NEVER_MS)
-
-    def set_alarm(self, element: Element, when_ms: int) -> None:
-        """Set the element's one alarm anew, or take it back."""
-        if element.alarm_ms:
-            self.armed -= 1
-        element.alarm_ms = when_ms
-        if when_ms:
-            self.armed += 1
-            self.serial += 1
-            heappush(self.alarms, (when_ms, id_of(element.name), self.serial, element))
-        if len(self.alarms) > SPARE_ALARMS and len(self.alarms) > 2 * self.armed:
-            self.sweep_alarms()
-
-    def sweep_alarms(self) -> None:
-        kept: dict[bytes, tuple[int, int, int, Element]] = {}
-        for alarm in self.alarms:
-            if alarm[3].alarm_ms == alarm[0]:
-                kept[alarm[3].name] = alarm
-        self.alarms = list(kept.values())
-        heapify(self.alarms)
-
-    def next_ms(self) -> int:
-        """When the next alarm rings, or NEVER_MS."""
-        while self.alarms:
-            when_ms, _, _, element = self.alarms[0]
-            if element.alarm_ms == when_ms:
-                return when_ms
-            heappop(self.alarms)
-        return NEVER_MS
+            self.alarms.set(element, NEVER_MS)
 
     def advance(self, now_ms: int) -> int:
         """Ring the alarms up to now. How many elements changed their place."""
         changed = 0
-        while self.alarms and self.alarms[0][0] <= now_ms:
-            when_ms, _, _, element = heappop(self.alarms)
-            if element.alarm_ms == when_ms:
-                element.alarm_ms = NEVER_MS
-                self.armed -= 1
-                self.ring(element, when_ms)
-                changed += 1
+        when_ms = self.alarms.next_ms()
+        while NEVER_MS < when_ms <= now_ms:
+            self.ring(self.alarms.pop(), when_ms)
+            changed += 1
+            when_ms = self.alarms.next_ms()
         return changed
 
     def ring(self, element: Element, when_ms: int) -> None:
@@ -308,7 +248,7 @@ class ReliableQueue:
         else:
             element.place = FRESH
             self.fresh.append(element)
-            self.set_alarm(element, element.expires_ms)
+            self.alarms.set(element, element.expires_ms)
 
     def expire(self, element: Element) -> None:
         self.expired += 1

@@ -78,13 +78,13 @@ def test_who_waits_for_ever_has_no_time() -> None:
     assert waiters.due(10**15) == []
 
 
-def test_those_whose_time_has_come_are_named_earliest_first() -> None:
+def test_those_whose_time_has_come_are_named_in_the_order_they_came() -> None:
     waiters = Waiters()
     waiters.add(waiter(1, [b"s"], deadline_ms=300))
     waiters.add(waiter(2, [b"s"], deadline_ms=100))
     waiters.add(waiter(3, [b"s"], deadline_ms=900))
 
-    assert clients(waiters.due(300)) == [2, 1]
+    assert clients(waiters.due(300)) == [1, 2]
     assert waiters.next_ms() == 900
 
 
