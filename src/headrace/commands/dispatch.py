@@ -24,8 +24,8 @@ BESIDE_ENTRIES: Final = frozenset(
     ("xreadgroup", "xack", "xackdel", "xclaim", "xautoclaim", "xnack", "xsetid", "xcfgset", "xidmprecord")
     + ("xgroup|create", "xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
 )
-# These name several keys and change one of them, which they touch themselves.
-CHANGE_ONE: Final = frozenset(("blpop", "brpop", "lmpop", "blmpop", "sort"))
+# These name several keys and change some of them, which they touch themselves.
+CHANGE_ONE: Final = frozenset(("blpop", "brpop", "lmpop", "blmpop", "sort", "rq.pop"))
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
@@ -316,14 +316,22 @@ def serve_waiters(state: State, now_ms: int) -> None:
 def serve_key(state: State, database: int, key: bytes, now_ms: int) -> None:
     """Serve those who wait for one key, longest first, for as long as it holds what they wait for."""
     held: str | None = None  # The type of its value; None: not looked at since the last one was served.
+    empty = ""  # A type that may be empty: the one before has looked in vain, so the next would too.
+    due_ms = NO_TIME
     for waiter in state.waiters.on_key(database, key):
         if waiter.wants:
+            if waiter.wants == empty:
+                state.waiters.bring_forward(waiter, due_ms)
+                continue
             if held is None:
                 held = held_type(state, database, key, now_ms)
             if waiter.wants != held:
                 continue
         retry(state, waiter, now_ms)
         held = None
+        if state.waiters.by_client.get(waiter.client_id) is waiter:
+            empty = waiter.wants
+            due_ms = waiter.due_ms
 
 
 def held_type(state: State, database: int, key: bytes, now_ms: int) -> str:

@@ -7,13 +7,13 @@ from headrace.commands.notifications import MODULE
 from headrace.commands.numbers import parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, OK, Outcome
 from headrace.commands.queue_steps import (
+    bring_forward,
     check_names,
     encode_names,
     find_queue,
     get_open_queue,
     get_or_create,
     settled,
-    wake_if_sooner,
 )
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
@@ -69,7 +69,6 @@ def rq_pushx(ctx: Call, argv: list[bytes]) -> Outcome:
     options = parse_push(argv)
     name = argv[1]
     queue = get_open_queue(ctx, name)
-    before_ms = queue.alarms.next_ms()
     bodies = argv[options.bodies_at :]
     now_ms = ctx.now_ms
     ready_ms = now_ms + options.delay_ms if options.delay_ms else NEVER_MS
@@ -86,7 +85,7 @@ def rq_pushx(ctx: Call, argv: list[bytes]) -> Outcome:
         numbers = [b"%d" % n for n in (ready_ms, expires_ms, options.retry_ms, options.max_deliveries)]
         record = encode_record(QUEUE_PUSH_WITH, ctx.db.number, name, names[0], *numbers, options.dead_letter, *bodies)
     if ready_ms:
-        wake_if_sooner(ctx, name, queue, before_ms)
+        bring_forward(ctx, name, queue)
         return Outcome(encode_names(names), record)
     return Outcome(encode_names(names), record, name)
 
@@ -151,12 +150,11 @@ def rq_nack(ctx: Call, argv: list[bytes]) -> Outcome:
     names = check_names(queue, argv, start)
     if queue is None:
         return Outcome(encode_null(resp3=ctx.resp3))
-    before_ms = queue.alarms.next_ms()
     ready_ms = ctx.now_ms + delay_ms if delay_ms else NEVER_MS
     done = [one for one in names if queue.give_back(one, ready_ms)]
     outcome = settled(ctx, b"rq.nack", QUEUE_GIVE_BACK, name, [b"%d" % ready_ms], done)
     if ready_ms:
-        wake_if_sooner(ctx, name, queue, before_ms)
+        bring_forward(ctx, name, queue)
     elif done:
         outcome.wake = name
     return outcome

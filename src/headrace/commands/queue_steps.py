@@ -11,7 +11,7 @@ from headrace.commands.notifications import MODULE
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.outcome import EMPTY_ARRAY as NOTHING_FOUND
 from headrace.engine.ids import name_of, parse_strict_id
-from headrace.engine.keyspace import WRONG_TYPE
+from headrace.engine.keyspace import QUEUE_TYPE, WRONG_TYPE
 from headrace.engine.queue_element import NEVER_MS, Element
 from headrace.engine.reliable_queue import ReliableQueue
 from headrace.errors import CommandError
@@ -80,12 +80,15 @@ def encode_element(element: Element) -> bytes:
     return b"$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(element.name), element.name, len(element.body), element.body)
 
 
-def wake_if_sooner(ctx: Call, name: bytes, queue: ReliableQueue, before_ms: int) -> None:
-    """Something now comes due before what those who wait on the queue know of: let them look again."""
+def bring_forward(ctx: Call, name: bytes, queue: ReliableQueue) -> None:
+    """Those who wait on the queue look again when something comes due, at the latest."""
     if queue.alarms.heap and ctx.state.waiting_keys:
-        after_ms = queue.alarms.next_ms()
-        if after_ms != NEVER_MS and (before_ms == NEVER_MS or after_ms < before_ms):
-            ctx.wake(ctx.db.number, name)
+        due_ms = queue.alarms.next_ms()
+        if due_ms != NEVER_MS and queue.gives_out:
+            waiters = ctx.state.waiters
+            for waiter in waiters.on_key(ctx.db.number, name):
+                if waiter.wants == QUEUE_TYPE:
+                    waiters.bring_forward(waiter, due_ms)
 
 
 def may_bury(ctx: Call, element: Element) -> bool:

@@ -13,6 +13,7 @@ from headrace.commands.numbers import MAX_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.outcome import EMPTY_ARRAY as NOTHING_FOUND
 from headrace.commands.queue_steps import (
+    bring_forward,
     bury,
     check_names,
     encode_element,
@@ -21,10 +22,10 @@ from headrace.commands.queue_steps import (
     may_bury,
     push,
     settled,
-    wake_if_sooner,
 )
 from headrace.commands.read_options import parse_timeout_ms
 from headrace.commands.spec import command, integer, key, many, optional, text
+from headrace.engine.keyspace import QUEUE_TYPE
 from headrace.engine.queue_element import NEVER_MS, Element
 from headrace.engine.reliable_queue import ReliableQueue
 from headrace.engine.waiters import NO_TIME, Waiter
@@ -103,7 +104,7 @@ def rq_pop(ctx: Call, argv: list[bytes]) -> Outcome:
     if not ctx.may_block:
         return Outcome(encode_null_array(resp3=ctx.resp3), record)
     deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else NO_TIME
-    ctx.blocked_on = Waiter(ctx.id, ctx.db.number, names, argv, deadline_ms, due_ms)
+    ctx.blocked_on = Waiter(ctx.id, ctx.db.number, names, argv, deadline_ms, due_ms, QUEUE_TYPE)
     return Outcome(b"", record)
 
 
@@ -151,7 +152,6 @@ def parse_pop(argv: list[bytes]) -> PopOptions:
 
 def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: list[bytes], records: list[bytes]) -> None:
     """Deliver elements of one queue until there are `count` rows."""
-    before_ms = queue.alarms.next_ms()
     head = b"*3\r\n" + encode_bulk(name)
     now_ms = ctx.now_ms
     delivered = 0
@@ -170,9 +170,10 @@ def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: lis
     if not taken:
         return
     ctx.state.changes += taken
+    ctx.state.touch(ctx.db.number, name)
     if delivered:
         ctx.notify(MODULE, b"rq.pop", name)
-    wake_if_sooner(ctx, name, queue, before_ms)
+    bring_forward(ctx, name, queue)
     dead_names = [element.name for element in dead]
     if ctx.journaling:
         numbers = (b"%d" % now_ms, b"%d" % taken)
@@ -225,14 +226,13 @@ def rq_recover(ctx: Call, argv: list[bytes]) -> Outcome:
         return Outcome(encode_null(resp3=ctx.resp3))
     if not queue.gives_out:
         return NOTHING_FOUND
-    before_ms = queue.alarms.next_ms()
     rows, dead = recover(ctx, queue, count, elapsed_ms)
     if not rows and not dead:
         return NOTHING_FOUND
     ctx.state.changes += len(rows) + len(dead) - 1
     if rows:
         ctx.notify(MODULE, b"rq.recover", name)
-    wake_if_sooner(ctx, name, queue, before_ms)
+    bring_forward(ctx, name, queue)
     records: list[bytes] = []
     if ctx.journaling:
         if dead:

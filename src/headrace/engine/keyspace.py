@@ -23,6 +23,7 @@ TYPE_CHANGED: Final = 32768
 
 Event = tuple[int, int, bytes, bytes]  # Kind, database, event, key.
 
+QUEUE_TYPE: Final = "RELIABLEQ"  # As the RedisRQ module calls it.
 WRONG_TYPE: Final = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 # Stream, SortedSet, bytes, deque[bytes], dict[bytes, bytes] or set[bytes]. A union would be checked at every look-up.
@@ -107,7 +108,7 @@ def type_name(value: Stored) -> str:
     if isinstance(value, dict):
         return "hash"
     if isinstance(value, ReliableQueue):
-        return "RELIABLEQ"  # As the RedisRQ module calls it.
+        return QUEUE_TYPE
     if isinstance(value, SortedSet):
         return "zset"
     return "set"

@@ -407,7 +407,7 @@ def test_every_change_is_told_as_an_event(broker: MemoryBroker, clock: ManualClo
 
     events = [message[2].removeprefix(b"rq.").decode() for message in listener.replies()]
 
-    assert events == "push due pop extend nack ack bury push pop recover pause".split()
+    assert events == ["push", "due", "pop", "extend", "nack", "ack", "bury", "push", "pop", "recover", "pause"]
 
 
 def test_changes_are_counted_by_elements(broker: MemoryBroker) -> None:
