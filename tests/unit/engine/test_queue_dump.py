@@ -117,7 +117,7 @@ def test_a_changed_field_is_refused_or_gives_a_queue_with_that_payload(queue: Re
 def test_a_missing_field_is_refused(queue: ReliableQueue) -> None:
     fields = fields_of(dump_value(queue))
     for index in range(1, len(fields)):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             load_value(sealed(fields[:index]), LIMITS)
 
 
