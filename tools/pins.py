@@ -23,6 +23,8 @@ def main() -> None:
     # Beside dev.txt in .venv, so it must not ask for other versions of what is there.
     pin("spark", ["pyproject.toml", "--extra", "spark", "-c", "requirements/dev.txt"])
     pin("docs", ["requirements/docs.in"])
+    pin("ecosystem", ["requirements/ecosystem.in"])
+    pin("arq", ["requirements/arq.in"])
 
 
 def pin(name: str, sources: list[str]) -> None:

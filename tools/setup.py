@@ -4,6 +4,7 @@
     python3 tools/setup.py compiled    build/compiled: pinned packages, the project as a compiled wheel
     python3 tools/setup.py spark       .venv once more: PySpark, its companions and a Java beside what is there
     python3 tools/setup.py docs        build/docs-env: the site generator
+    python3 tools/setup.py ecosystem   build/ecosystem-env and build/arq-env: other people's libraries
     python3 tools/setup.py python      prints the fastest Python that has the project: compiled where it could be built
 
 Each environment holds a stamp: a digest of all it was made from. It is written last, so an interrupted run is simply
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = Path(".venv")
 COMPILED = Path("build/compiled")
 DOCS = Path("build/docs-env")
+ECOSYSTEM = ("ecosystem", "arq")  # arq wants an older redis-py than the others.
 LOGS = Path("build/logs")
 STAMP = "headrace-stamp"
 SHIPPED = (".py", ".lua", ".properties")  # What of src/ is in the wheel.
@@ -41,6 +43,7 @@ def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: ends its children too.
     steps = {"venv": make_venv, "compiled": make_compiled, "spark": make_spark, "docs": make_docs}
+    steps["ecosystem"] = make_ecosystem
     if arguments == ["python"]:
         print(python_of(COMPILED if build_in(COMPILED) == "compiled" else VENV))
         return 0
@@ -107,6 +110,17 @@ def make_docs() -> None:
     say("making build/docs-env: the site generator")
     make_environment(DOCS, Path("requirements/docs.txt"))
     write_stamp(DOCS, digest, "docs")
+
+
+def make_ecosystem() -> None:
+    for name in ECOSYSTEM:
+        environment = Path(f"build/{name}-env")
+        requirements = Path(f"requirements/{name}.txt")
+        digest = digest_of([requirements])
+        if stamp_of(environment)[0] != digest:
+            say(f"making {environment}: other people's libraries")
+            make_environment(environment, requirements)
+            write_stamp(environment, digest, name)
 
 
 def build_wheel() -> Path:

@@ -107,6 +107,80 @@ def test_numbers_in_fields(talk: Session) -> None:
     )
 
 
+def test_numbers_with_fractions_in_fields(talk: Session) -> None:
+    talk.play(
+        """
+        > HINCRBYFLOAT h n 10.50
+        "10.5"
+        > HINCRBYFLOAT h n 0.1
+        "10.6"
+        > HSET h word tea most 9223372036854775807
+        > HINCRBYFLOAT h most 1
+        "9223372036854775808"
+        > HINCRBYFLOAT h word 1
+        -ERR hash value is not a float
+        > HINCRBYFLOAT h word x
+        -ERR value is not a valid float
+        > HINCRBYFLOAT h n inf
+        -ERR value is NaN or Infinity
+        > HINCRBYFLOAT missing n inf
+        -ERR value is NaN or Infinity
+        > EXISTS missing
+        :0
+        """
+    )
+
+
+def test_fields_chosen_at_random(client: Wire) -> None:
+    client("HSET h a 1 b 2 c 3")
+    fields = {b"a", b"b", b"c"}
+    assert client("HRANDFIELD h") in fields
+    assert len(set(client("HRANDFIELD h 2"))) == 2
+    assert set(client("HRANDFIELD h 5")) == fields
+    assert len(client("HRANDFIELD h -5")) == 5
+    assert set(client("HRANDFIELD h -200")) == fields
+    flat = client("HRANDFIELD h 3 WITHVALUES")
+    assert dict(zip(flat[::2], flat[1::2], strict=True)) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+
+
+def test_choosing_from_nothing_and_wrongly(talk: Session) -> None:
+    talk.play(
+        """
+        > HRANDFIELD missing
+        (nil)
+        > HRANDFIELD missing 3
+        []
+        > HSET h a 1
+        > HRANDFIELD h 0
+        []
+        > HRANDFIELD h x
+        -ERR value is not an integer or out of range
+        > HRANDFIELD h 1 VALUES
+        -ERR syntax error
+        > HRANDFIELD h 1 WITHVALUES more
+        -ERR syntax error
+        > HRANDFIELD h -9223372036854775808
+        -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
+        > HRANDFIELD h 9223372036854775807 WITHVALUES
+        -ERR value is out of range
+        """
+    )
+
+
+def test_chosen_fields_come_as_pairs_in_resp3(talk3: Session) -> None:
+    talk3.play(
+        """
+        > HSET h a 1
+        > HRANDFIELD h 1 WITHVALUES
+        [["a", "1"]]
+        > HRANDFIELD h 1
+        ["a"]
+        > HRANDFIELD missing
+        _
+        """
+    )
+
+
 def test_all_fields_are_a_map_in_resp3(talk3: Session) -> None:
     talk3.play(
         """
@@ -146,6 +220,7 @@ def test_pairs_are_counted_before_the_type_is_looked_at(talk: Session) -> None:
     [
         "HSET k a 1", "HMSET k a 1", "HSETNX k a 1", "HGET k a", "HMGET k a", "HGETALL k", "HDEL k a", "HLEN k",
         "HEXISTS k a", "HKEYS k", "HVALS k", "HINCRBY k a 1", "HSTRLEN k a", "HSCAN k 0",
+        "HINCRBYFLOAT k a 1", "HRANDFIELD k", "HRANDFIELD k 1",
     ],
 )  # fmt: skip
 def test_other_types_are_refused(talk: Session, command: str) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from support.memory import ManualClock, MemoryBroker
 from support.random_commands import NEWEST, Alphabet, Command, Symbols, normalise
 from support.random_list_commands import ListAlphabet, may_wait
+from support.random_values import ValueAlphabet, normalise_value
 from support.servers import Kind, Server, present_kinds
 from support.wire import Wire, encode
 
@@ -27,7 +28,11 @@ OLDEST = (7, 2)  # Redis 7.0 makes consumers at other times and checks less.
 RIVALS = [kind for kind in present_kinds() if not kind.ours and kind.dialect >= OLDEST]
 NODE_ENTRIES = 3  # Small nodes on both sides, so that approximate trimming has something to do.
 
-ALPHABETS: dict[str, type[Alphabet] | type[ListAlphabet]] = {"streams": Alphabet, "lists": ListAlphabet}
+ALPHABETS: dict[str, type[Alphabet] | type[ListAlphabet] | type[ValueAlphabet]] = {
+    "streams": Alphabet,
+    "lists": ListAlphabet,
+    "values": ValueAlphabet,
+}
 
 NUMBERS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=12), max_size=12)
 SESSIONS = st.tuples(NUMBERS, st.sampled_from([2, 2, 3]), st.booleans())
@@ -50,8 +55,9 @@ class Rival:
 
     def play(self, commands: list[Command], protocol: int) -> list[Any]:
         wire = self.wires[protocol]
-        wire.send_bytes(b"".join(encode(command) for command in [[b"FLUSHALL"], *commands]))
-        return [wire.read() for _ in range(len(commands) + 1)][1:]
+        first = [[b"SELECT", b"0"], [b"FLUSHALL"]]
+        wire.send_bytes(b"".join(encode(command) for command in [*first, *commands]))
+        return [wire.read() for _ in range(len(commands) + len(first))][len(first) :]
 
 
 @pytest.fixture(scope="session", params=RIVALS, ids=[kind.name for kind in RIVALS])
@@ -86,7 +92,7 @@ def compare(rival: Rival, area: str, session: Session) -> None:
     for index, command in enumerate(commands):
         expected = normalise(command, theirs[index], end_ms, rival.version)
         got = normalise(command, ours[index], start_ms, rival.version)
-        assert got == expected, shown(commands[: index + 1])
+        assert normalise_value(command, got) == normalise_value(command, expected), shown(commands[: index + 1])
 
 
 def shown(commands: list[Command]) -> str:

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from support.memory import MemoryBroker, Refusal
 from support.random_commands import Alphabet, Command, Symbols
 from support.random_list_commands import ListAlphabet, may_wait
+from support.random_values import ValueAlphabet
 from support.replay import NODE_ENTRIES, contents_of, state_of
 
 ALPHABET = Alphabet((8, 6), nonsense=2)
 LISTS = ListAlphabet((8, 6), nonsense=2)
+VALUES = ValueAlphabet((8, 6), nonsense=2)
 
 
 def xnack(random: Random) -> Command:
@@ -64,16 +66,9 @@ OTHERS: list[Command] = [
     [b"FLUSHDB"],
     [b"FLUSHALL"],
     [b"SET", b"t", b"text"],
-    [b"SET", b"w", b"text", b"PX", b"5000"],
-    [b"GETDEL", b"w"],
-    [b"INCR", b"n"],
-    [b"APPEND", b"w", b"more"],
+    [b"SET", b"a", b"text", b"PX", b"5000"],
     [b"SADD", b"m", b"x", b"y"],
     [b"SREM", b"m", b"x"],
-    [b"HSET", b"h", b"a", b"1", b"b", b"2"],
-    [b"HINCRBY", b"h", b"a", b"1"],
-    [b"HDEL", b"h", b"b"],
-    [b"HDEL", b"h", b"a"],
     [b"PEXPIRE", b"s", b"5000"],
     [b"PEXPIRE", b"l", b"5000"],
     [b"PERSIST", b"s"],
@@ -94,6 +89,8 @@ def command_of(number: int) -> Command:
         return random.choice(OTHERS)
     if way in (2, 3):
         return LISTS.command(random)
+    if way in (4, 5):
+        return VALUES.command(random)
     return xnack(random) if way == 1 else ALPHABET.command(random)
 
 

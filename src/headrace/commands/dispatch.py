@@ -9,6 +9,7 @@ the order they blocked.
 from typing import Final
 
 from headrace.commands.call import Call, State
+from headrace.commands.left_out import reason_for
 from headrace.commands.memory_limit import OUT_OF_MEMORY, is_refused
 from headrace.commands.outcome import Outcome
 from headrace.commands.publishing import notice_missed, publish_events
@@ -159,12 +160,15 @@ def resolve(argv: list[bytes]) -> Command:
 
 
 def unknown_command(argv: list[bytes]) -> str:
+    name = argv[0][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
+    reason = reason_for(argv[0])
+    if reason:
+        return f"ERR unknown command '{name}': {reason}"
     shown = ""
     for argument in argv[1:]:
         if len(shown) >= SHOWN_ARGUMENTS:
             break
         shown += f"'{argument[: SHOWN_ARGUMENTS - len(shown)].decode('utf-8', 'surrogateescape')}' "
-    name = argv[0][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
     return f"ERR unknown command '{name}'" + (f", with args beginning with: {shown}" if shown else "")
 
 

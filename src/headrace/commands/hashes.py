@@ -118,6 +118,11 @@ def hdel(ctx: Call, argv: list[bytes]) -> Outcome:
     gone = list(dict.fromkeys([field for field in argv[2:] if field in fields]))
     if not gone:
         return ZERO
+    return Outcome(encode_integer(len(gone)), remove_fields(ctx, name, fields, gone), name)
+
+
+def remove_fields(ctx: Call, name: bytes, fields: dict[bytes, bytes], gone: list[bytes]) -> bytes:
+    """Take out fields that are there, and the hash with the last of them. The record comes back."""
     for field in gone:
         del fields[field]
     ctx.notify(HASH, b"hdel", name)
@@ -125,8 +130,7 @@ def hdel(ctx: Call, argv: list[bytes]) -> Outcome:
         ctx.db.delete(name)
         ctx.notify(GENERIC, b"del", name)
     ctx.state.changes += len(gone) - 1
-    record = encode_record(HASH_REMOVE, ctx.db.number, name, *gone) if ctx.journaling else CHANGED
-    return Outcome(encode_integer(len(gone)), record, name)
+    return encode_record(HASH_REMOVE, ctx.db.number, name, *gone) if ctx.journaling else CHANGED
 
 
 # Reading

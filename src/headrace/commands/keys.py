@@ -4,6 +4,7 @@ Expiry has its own module, `expiry.py`. A key that is deleted, replaced or creat
 wakes them: they look again and decide themselves.
 """
 
+from itertools import islice
 from typing import Final
 
 from headrace.commands.call import Call
@@ -16,7 +17,6 @@ from headrace.commands.spec import (
     added,
     command,
     container,
-    find_command,
     integer,
     key,
     many,
@@ -143,17 +143,17 @@ def keys(ctx: Call, argv: list[bytes]) -> Outcome:
 
 @command(
     "RANDOMKEY",
-    group="generic", flags="readonly", since="1.0.0", complexity="O(N) with N keys",
-    summary="Some key. Repeated calls go round; they are not a random sample.",
+    group="generic", flags="readonly", since="1.0.0", complexity="O(N) with N keys, quickly",
+    summary="Some key, chosen at random.",
     tips="request_policy:all_shards response_policy:special nondeterministic_output",
 )  # fmt: skip
 def randomkey(ctx: Call, argv: list[bytes]) -> Outcome:
-    names = [name for name in list(ctx.db.values) if ctx.find(name) is not None]
-    if not names:
-        return Outcome(encode_null(resp3=ctx.resp3))
-    own = find_command(b"RANDOMKEY")
-    assert own is not None
-    return Outcome(encode_bulk(names[own.calls % len(names)]))
+    values = ctx.db.values
+    while values:
+        name = next(islice(values, ctx.state.chance.below(len(values)), None))
+        if ctx.find(name) is not None:
+            return Outcome(encode_bulk(name))
+    return Outcome(encode_null(resp3=ctx.resp3))
 
 
 # Moving and copying

@@ -45,7 +45,7 @@ class ScanOptions:
     "SCAN", integer("cursor"), optional(pattern("pattern", "MATCH")), optional(integer("count", "COUNT")),
     optional(added("6.0.0", text("type", "TYPE"))),
     group="generic", flags="readonly", since="2.8.0",
-    complexity="O(COUNT); the first call of a larger walk is O(N log(N)) with N keys",
+    complexity="O(COUNT); once in a larger walk O(N) with N keys, quickly",
     summary="Go through the keys in pages.",
     tips="nondeterministic_output request_policy:special response_policy:special",
 )  # fmt: skip
@@ -70,7 +70,7 @@ def scan(ctx: Call, argv: list[bytes]) -> Outcome:
     "HSCAN", key("RO access"), integer("cursor"), optional(pattern("pattern", "MATCH")),
     optional(integer("count", "COUNT")), optional(added("7.4.0", word("NOVALUES"))),
     group="hash", flags="readonly", since="2.8.0",
-    complexity="O(COUNT); the first call of a larger walk is O(N log(N)) with N fields",
+    complexity="O(COUNT); once in a larger walk O(N) with N fields, quickly",
     summary="Go through the fields of a hash in pages.", tips="nondeterministic_output",
 )  # fmt: skip
 def hscan(ctx: Call, argv: list[bytes]) -> Outcome:

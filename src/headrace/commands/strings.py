@@ -12,7 +12,7 @@ from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, unix_time, word
 from headrace.engine.dump import dump_value
-from headrace.engine.keyspace import WRONG_TYPE
+from headrace.engine.keyspace import WRONG_TYPE, Stored
 from headrace.errors import CommandError
 from headrace.journal.record import PUT, REMOVE, encode_record
 from headrace.wire.encoder import OK, encode_array, encode_bulk, encode_integer, encode_null
@@ -23,10 +23,12 @@ MAX_STRING_BYTES: Final = 512 * 1024 * 1024  # Redis's proto-max-bulk-len: what 
 class SetOptions:
     """The words behind SET key value."""
 
-    __slots__ = ("condition", "gives_old", "keeps_expiry", "expires_ms")
+    __slots__ = ("presence", "comparison", "expected", "gives_old", "keeps_expiry", "expires_ms")
 
     def __init__(self) -> None:
-        self.condition = b""  # NX, XX or none.
+        self.presence = b""  # NX, XX or none.
+        self.comparison = b""  # IFEQ, IFNE or none,
+        self.expected = b""  # and with what.
         self.gives_old = False
         self.keeps_expiry = False
         self.expires_ms = 0  # 0: never.
@@ -36,7 +38,18 @@ class SetOptions:
     "SET",
     key("RW access update variable_flags"),
     text("value"),
-    optional(added("2.6.12", oneof("condition", word("NX"), word("XX")))),
+    optional(
+        added(
+            "2.6.12",
+            oneof(
+                "condition",
+                word("NX"),
+                word("XX"),
+                added("8.4.0", text("ifeq-value", "IFEQ")),
+                added("8.4.0", text("ifne-value", "IFNE")),
+            ),
+        )
+    ),
     optional(added("6.2.0", word("GET"))),
     optional(
         oneof(
@@ -52,6 +65,7 @@ class SetOptions:
     summary="Store a string, in place of whatever the key held.",
 )  # fmt: skip
 def set_(ctx: Call, argv: list[bytes]) -> Outcome:
+    """Redis compares digests too (IFDEQ, IFDNE); here only the values themselves are compared."""
     name = argv[1]
     options = parse_set_options(ctx, argv)
     old = ctx.find(name)
@@ -60,13 +74,26 @@ def set_(ctx: Call, argv: list[bytes]) -> Outcome:
     old_reply = encode_optional(ctx, old) if options.gives_old else b""
     if options.gives_old and old is None:
         ctx.notify(MISSED, b"keymiss", name)
-    if (options.condition == b"NX" and old is not None) or (options.condition == b"XX" and old is None):
+    if not is_met(options, old):
         return Outcome(old_reply or encode_null(resp3=ctx.resp3))
     expires_ms = ctx.db.expires_ms.get(name, 0) if options.keeps_expiry else options.expires_ms
     outcome = put(ctx, name, argv[2], expires_ms, old_reply or OK)
     if options.expires_ms:
         ctx.notify(GENERIC, b"expire", name)
     return outcome
+
+
+def is_met(options: SetOptions, old: Stored | None) -> bool:
+    """Whether the conditions let the value be stored. A missing key is not equal to anything."""
+    if old is None:
+        return options.presence != b"XX" and options.comparison != b"IFEQ"
+    if options.presence == b"NX":
+        return False
+    if not options.comparison:
+        return True
+    if not isinstance(old, bytes):
+        raise CommandError(WRONG_TYPE)
+    return (old == options.expected) == (options.comparison == b"IFEQ")
 
 
 def put(ctx: Call, name: bytes, value: bytes, expires_ms: int, reply: bytes) -> Outcome:
@@ -95,8 +122,17 @@ def parse_set_options(ctx: Call, argv: list[bytes]) -> SetOptions:
     index = 3
     while index < len(argv):
         option = argv[index].upper()
-        if option in (b"NX", b"XX") and options.condition in (b"", option):
-            options.condition = option
+        if option in (b"NX", b"XX") and options.presence in (b"", option):
+            options.presence = option  # Also behind IFEQ and IFNE, but not before them: as in Redis.
+        elif (
+            option in (b"IFEQ", b"IFNE")
+            and not options.presence
+            and options.comparison in (b"", option)
+            and index + 1 < len(argv)
+        ):
+            options.comparison = option
+            index += 1
+            options.expected = argv[index]
         elif option == b"GET":
             options.gives_old = True
         elif option == b"KEEPTTL" and not unit:
@@ -223,6 +259,11 @@ def mget(ctx: Call, argv: list[bytes]) -> Outcome:
 def mset(ctx: Call, argv: list[bytes]) -> Outcome:
     if len(argv) % 2 == 0:
         raise CommandError("ERR wrong number of arguments for 'mset' command")
+    return put_many(ctx, argv, OK)
+
+
+def put_many(ctx: Call, argv: list[bytes], reply: bytes) -> Outcome:
+    """Store the strings of MSET key value [key value ...]."""
     records: list[bytes] = []
     for index in range(1, len(argv), 2):
         ctx.db.put(argv[index], argv[index + 1])
@@ -231,7 +272,7 @@ def mset(ctx: Call, argv: list[bytes]) -> Outcome:
         if ctx.journaling:
             records.append(put_record(ctx, argv[index], argv[index + 1], 0))
     ctx.state.changes += len(argv) // 2 - 1
-    return Outcome(OK, b"".join(records))
+    return Outcome(reply, b"".join(records))
 
 
 @command(
@@ -250,10 +291,14 @@ def strlen(ctx: Call, argv: list[bytes]) -> Outcome:
 )  # fmt: skip
 def append(ctx: Call, argv: list[bytes]) -> Outcome:
     value = find_string(ctx, argv[1]) or b""
-    if len(value) + len(argv[2]) > MAX_STRING_BYTES:
-        raise CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    check_length(len(value) + len(argv[2]))
     value += argv[2]
     return change(ctx, argv[1], value, encode_integer(len(value)), b"append")
+
+
+def check_length(size: int) -> None:
+    if size > MAX_STRING_BYTES:
+        raise CommandError("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
 
 
 def add_to_number(ctx: Call, name: bytes, amount: int) -> Outcome:

@@ -80,7 +80,7 @@ class Keyspace:
     def clear(self) -> None:
         self.values.clear()
         self.expires_ms.clear()
-        self.orders = Orders()
+        self.orders.by_key.clear()
 
     def drop_if_expired(self, key: bytes, now_ms: int) -> None:
         when = self.expires_ms.get(key)

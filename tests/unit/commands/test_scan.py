@@ -42,18 +42,16 @@ def test_a_page_holds_about_as_much_as_asked_for(broker: MemoryBroker) -> None:
     assert broker("SCAN 0 COUNT 100")[0] == b"0"
 
 
-def test_keys_with_one_crc_stand_in_one_page(broker: MemoryBroker) -> None:
+def test_members_with_one_crc_stand_in_one_page(broker: MemoryBroker) -> None:
     assert crc32(EQUAL_CRC[0]) == crc32(EQUAL_CRC[1])
-    fill(broker, 20)
-    for key in EQUAL_CRC:
-        broker("SET", key, "x")
+    broker("SADD", "set", *EQUAL_CRC, *[f"member-{number}" for number in range(200)])
     found: list[list[bytes]] = []
     cursor = b"0"
     while cursor != b"0" or not found:
-        cursor, page = broker("SCAN", cursor, "COUNT", 1)
+        cursor, page = broker("SSCAN", "set", cursor, "COUNT", 1)
         found.append(page)
     assert sorted(EQUAL_CRC) in [sorted(page) for page in found]
-    assert sum(len(page) for page in found) == 22
+    assert sum(len(page) for page in found) == 202
 
 
 def test_keys_that_stay_are_not_missed_while_others_come_and_go(broker: MemoryBroker) -> None:
@@ -73,6 +71,34 @@ def test_keys_that_stay_are_not_missed_while_others_come_and_go(broker: MemoryBr
             broker("SCAN 0 COUNT 3")  # Somebody else begins a scan.
         turn += 1
     assert staying <= found
+
+
+def test_a_scan_ends_although_more_keys_come_than_it_returns(broker: MemoryBroker) -> None:
+    fill(broker, 50)
+    cursor, turn = b"0", 0
+    while cursor != b"0" or not turn:
+        cursor, _ = broker("SCAN", cursor, "COUNT", 10)
+        for number in range(20):
+            broker(f"SET later-{turn}-{number} x")
+        turn += 1
+    assert turn == 5
+
+
+def test_a_scan_begun_after_a_key_came_returns_it_although_another_scan_goes_on(broker: MemoryBroker) -> None:
+    fill(broker, 50)
+    older, _ = broker("SCAN 0")
+    older, _ = broker("SCAN", older)
+    broker("SET late x")
+    assert b"late" in broker("SCAN 0 COUNT 1")[1]
+    fill(broker, 80)
+    first, page = broker("SCAN 0 COUNT 1")
+    found = set(page)
+    older, _ = broker("SCAN", older)
+    cursor = first
+    while cursor != b"0":
+        cursor, page = broker("SCAN", cursor)
+        found.update(page)
+    assert found == {b"late", *[b"key-%d" % number for number in range(80)]}
 
 
 def test_a_cursor_is_good_without_the_snapshot_it_came_from(broker: MemoryBroker) -> None:
@@ -144,9 +170,16 @@ def test_a_faulty_scan_is_refused(broker: MemoryBroker, command: str, error: str
     assert broker(command) == Refusal(error)
 
 
-def test_the_highest_cursor_is_behind_everything(broker: MemoryBroker) -> None:
-    fill(broker, 30)
-    assert broker("SCAN 18446744073709551615") == [b"0", []]
+@pytest.mark.parametrize("cursor", [1, 5, 2**20, 2**63, 2**64 - 1])
+def test_a_cursor_that_nobody_gave_out_does_no_harm(broker: MemoryBroker, cursor: int) -> None:
+    keys = fill(broker, 30)
+    found: list[bytes] = []
+    following = b"%d" % cursor
+    while following != b"0":
+        following, page = broker("SCAN", following)
+        found += page
+    assert len(found) == len(set(found))
+    assert set(found) <= set(keys)
 
 
 def test_small_hashes_and_sets_come_as_one_page(broker: MemoryBroker) -> None:

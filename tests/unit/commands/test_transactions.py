@@ -183,3 +183,24 @@ def test_very_many_keys_can_be_watched_and_forgotten(broker: MemoryBroker) -> No
     assert broker("EXEC") is None
 
     assert not broker.state.watched
+
+
+def test_a_watched_key_that_expires_before_exec_counts_as_changed(broker: MemoryBroker, clock: ManualClock) -> None:
+    broker("SET k 1 PX 100")
+    broker("WATCH k")
+    broker("MULTI")
+    broker("INCR k")
+    clock.time_ms += 100  # Nobody has looked at the key since.
+
+    assert broker("EXEC") is None
+    assert broker("EXISTS k") == 0
+
+
+def test_a_watched_key_that_had_expired_already_has_not_changed(broker: MemoryBroker, clock: ManualClock) -> None:
+    broker("SET k 1 PX 100")
+    clock.time_ms += 100
+    broker("WATCH k")
+    broker("MULTI")
+    broker("EXISTS k")
+
+    assert broker("EXEC") == [0]
