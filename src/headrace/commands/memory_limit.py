@@ -12,6 +12,7 @@ from headrace.engine.encodings import estimate_database
 
 ESTIMATE_MS: Final = 50
 MEMORY_OF_A_CLIENT: Final = 4000  # Measured: a Call, its parser and its transport.
+WORD_BYTES: Final = 300  # More than any word of a command takes in memory, besides its own length.
 OUT_OF_MEMORY: Final = "OOM command not allowed when used memory > 'maxmemory'."
 
 
@@ -25,7 +26,7 @@ def is_refused(ctx: Call, command: Command, argv: list[bytes]) -> bool:
     if not command.denies_oom and not (command.full_name == "exec" and has_hungry(ctx)):
         return False
     state = ctx.state
-    size = sum([len(word) for word in argv])
+    size = sum([len(word) + WORD_BYTES for word in argv])
     limit = state.settings.max_memory
     if state.memory_used + size > limit and ctx.now_ms >= state.memory_asked_ms + ESTIMATE_MS:
         state.memory_used = used_memory(state)
