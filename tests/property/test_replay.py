@@ -7,6 +7,7 @@ answered, are not worth a record.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 from support.memory import MemoryBroker, Refusal
 from support.random_commands import Alphabet, Command, Symbols
 from support.random_list_commands import ListAlphabet, may_wait
+from support.random_sets import SetAlphabet
 from support.random_values import ValueAlphabet
 from support.replay import NODE_ENTRIES, contents_of, state_of
 
 ALPHABET = Alphabet((8, 6), nonsense=2)
+SETS = SetAlphabet((8, 6), nonsense=2)
+CHOSEN: list[Command] = [[b"SPOP", b"s"], [b"SPOP", b"s", b"2"], [b"ZRANDMEMBER", b"z"], [b"SRANDMEMBER", b"s", b"-3"]]
 LISTS = ListAlphabet((8, 6), nonsense=2)
 VALUES = ValueAlphabet((8, 6), nonsense=2)
 
@@ -94,7 +98,12 @@ def command_of(number: int) -> Command:
     return xnack(random) if way == 1 else ALPHABET.command(random)
 
 
-def check(parts: list[tuple[int, list[int]]]) -> None:
+def set_command_of(number: int) -> Command:
+    random = Random(number)
+    return random.choice(CHOSEN) if random.randrange(12) == 0 else SETS.command(random)
+
+
+def check(parts: list[tuple[int, list[int]]], maker: Callable[[int], Command] = command_of) -> None:
     broker = MemoryBroker(journaling=True)
     assert broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
     symbols = Symbols(broker.clock.now_ms())
@@ -102,7 +111,7 @@ def check(parts: list[tuple[int, list[int]]]) -> None:
     for wait_ms, numbers in parts:
         broker.clock.advance(ms=wait_ms)
         for number in numbers:
-            command = symbols.resolve(command_of(number))
+            command = symbols.resolve(maker(number))
             if broker.first.call.queue is not None or not may_wait(command):
                 sent.append(command)
                 broker(*command)
@@ -120,6 +129,21 @@ PARTS = st.lists(
 @given(PARTS)
 def test_the_records_alone_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
     check(parts)
+
+
+@settings(max_examples=200)
+@given(PARTS)
+def test_the_records_of_sets_and_sorted_sets_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
+    check(parts, set_command_of)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(PARTS)
+def test_the_records_of_sets_and_sorted_sets_make_the_same_memory_in_many_sessions(
+    parts: list[tuple[int, list[int]]],
+) -> None:
+    check(parts, set_command_of)
 
 
 @pytest.mark.long

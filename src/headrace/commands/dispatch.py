@@ -26,7 +26,10 @@ BESIDE_ENTRIES: Final = frozenset(
     + ("xgroup|create", "xgroup|setid", "xgroup|destroy", "xgroup|createconsumer", "xgroup|delconsumer")
 )
 # These name several keys and change some of them, which they touch themselves.
-CHANGE_ONE: Final = frozenset(("blpop", "brpop", "lmpop", "blmpop", "sort", "rq.pop"))
+CHANGE_ONE: Final = frozenset(
+    ("blpop", "brpop", "lmpop", "blmpop", "sort", "rq.pop", "bzpopmin", "bzpopmax", "zmpop", "bzmpop", "smove")
+    + ("sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore")
+)
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.

@@ -101,8 +101,10 @@ def smove(ctx: Call, argv: list[bytes]) -> Outcome:
     if name == target_name:
         return Outcome(encode_integer(1))
     members.discard(member)
+    ctx.touch(name)
     record = note_removed(ctx, name, members, [member], b"srem")
     if target is None or member not in target:
+        ctx.touch(target_name)
         record += add_members(ctx, target_name, target, [member])
         ctx.state.changes += 1
     return Outcome(encode_integer(1), record, target_name)

@@ -99,6 +99,7 @@ def pop_first(ctx: Call, names: list[bytes], count: int, *, highest: bool, is_ne
         # Quirk of Redis, kept: a key of another type is refused at once, but ignored while waiting.
         value = ctx.find(name) if ctx.is_retrying else find_sorted_set(ctx, name)
         if isinstance(value, SortedSet):
+            ctx.touch(name)
             taken, record = take(ctx, name, value, count, highest=highest)
             parts = [encode_bulk(name)]
             if is_nested:
@@ -156,7 +157,7 @@ def blocking_pop(
     if not ctx.may_block:
         return Outcome(encode_null_array(resp3=ctx.resp3))
     deadline_ms = ctx.now_ms + timeout_ms if timeout_ms else NO_TIME
-    ctx.blocked_on = Waiter(ctx.id, ctx.db.number, names, argv, deadline_ms, NO_TIME)
+    ctx.blocked_on = Waiter(ctx.id, ctx.db.number, names, argv, deadline_ms, NO_TIME, "zset")
     return NOTHING
 
 

@@ -16,6 +16,7 @@ from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import block, command, integer, key, oneof, optional, pattern, shown, word
 from headrace.engine.dump import dump_value
 from headrace.engine.keyspace import WRONG_TYPE, Stored
+from headrace.engine.sorted_set import SortedSet
 from headrace.errors import CommandError
 from headrace.journal.record import PUT, REMOVE, encode_record
 from headrace.wire.encoder import encode_array, encode_bulk, encode_integer
@@ -124,6 +125,8 @@ def elements_of(value: Stored) -> list[bytes]:
     """What SORT works on, in the value's own order. Lists, sets and sorted sets only."""
     if isinstance(value, (deque, set)):
         return list(value)
+    if isinstance(value, SortedSet):
+        return [member for _, member in value.pairs(0, len(value))]
     raise CommandError(WRONG_TYPE)
 
 

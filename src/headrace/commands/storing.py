@@ -16,9 +16,11 @@ def store_result(ctx: Call, name: bytes, result: set[bytes] | SortedSet, event: 
         if before is None:
             return ZERO
         ctx.db.delete(name)
+        ctx.touch(name)
         ctx.notify(GENERIC, b"del", name)
         return Outcome(ZERO.reply, encode_record(REMOVE, ctx.db.number, name) if ctx.journaling else CHANGED, name)
     ctx.db.put(name, result)
+    ctx.touch(name)
     ctx.notify(SORTED_SET if isinstance(result, SortedSet) else SET, event, name)
     record = CHANGED
     if ctx.journaling:
