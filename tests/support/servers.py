@@ -75,6 +75,10 @@ class Server:
     def dialect(self) -> Version:
         return self.kind.dialect
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def connect(self, *, protocol: int = 2) -> Wire:
         return Wire(self.port, protocol=protocol)
 

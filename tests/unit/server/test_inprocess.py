@@ -224,6 +224,28 @@ def test_an_entry_is_claimed_as_soon_as_it_is_idle_enough(desk: Desk) -> None:
     assert answer.result(LONG_S)[0][1][0][0] == b"1-0"
 
 
+def test_a_delayed_element_of_a_queue_reaches_those_who_wait_already(desk: Desk) -> None:
+    first = desk.aside("RQ.POP", "BLOCK", 0, "jobs")
+    second = desk.aside("RQ.POP", "BLOCK", 0, "jobs")
+    names = desk("RQ.PUSHX", "jobs", "DELAY", 5000, "ELEMENTS", 2, "mail", "print")
+    desk.advance(ms=4999)
+    assert not first.done() and not second.done()
+
+    desk.advance(ms=1)
+
+    assert first.result(LONG_S) == [[b"jobs", names[0], b"mail"]]
+    assert second.result(LONG_S) == [[b"jobs", names[1], b"print"]]
+
+
+def test_a_queue_caller_whose_patience_ends_swallows_nothing(desk: Desk) -> None:
+    gone = desk.aside("RQ.POP", "BLOCK", 0, "jobs", timeout_s=0.01)
+    with pytest.raises(ConnectionLost):
+        gone.result(LONG_S)
+    [name] = desk("RQ.PUSH", "jobs", "mail")
+
+    assert desk("RQ.POP", "jobs") == [[b"jobs", name, b"mail"]]
+
+
 def test_a_caller_whose_patience_ends_leaves_no_trace(desk: Desk) -> None:
     with pytest.raises(ConnectionLost, match="taken back"):
         desk.transport.call(Request(("BLPOP", "jobs", "0")), 0.01)
