@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli import ack, claim, groups, pending, pipeline, publish, serve, streams, tail
+from headrace.cli import ack, claim, groups, pending, pipeline, publish, queues, serve, streams, tail
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import Command, Url, WrongUsage
@@ -71,6 +71,7 @@ app.add_typer(groups.app, name="groups")
 app.command("pending", cls=Command)(pending.pending)
 app.command("claim", cls=Command)(claim.claim)
 app.command("ack", cls=Command)(ack.ack)
+app.add_typer(queues.app, name="queues")
 app.add_typer(pipeline.app, name="pipeline")
 
 
@@ -133,6 +134,8 @@ def words_of(error: HeadraceError) -> str:
             return f"there is no stream {error.stream!r}. See: headrace streams ls"
         return f"stream {error.stream!r} has no group {error.group!r}. See: headrace groups ls {quote(error.stream)}"
     text = str(error)
+    if isinstance(error, NotFound) and error.prefix == "EMPTYKEY":
+        return f"{text.partition('. ')[0]}. See: headrace queues ls"
     if isinstance(error, CommandError) and len(error.prefix) > 1 and error.prefix.isupper():
         return text.removeprefix(error.prefix).strip()
     return text

@@ -50,6 +50,10 @@ def group_name(text: str) -> str:
     return check_name("group", text)
 
 
+def queue_name(text: str) -> str:
+    return check_name("queue", text)
+
+
 def consumer_name(text: str) -> str:
     return check_name("consumer", text)
 
