@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from headrace import CommandError, ConfigError, Guarantee, NotFound, Unsupported, WrongType
+from support.deployments import real_kinds, three_primaries
 from support.servers import wait_until
 
 
@@ -322,3 +323,16 @@ def test_the_guarantee_is_named(client):
     assert client.list("l").guarantee == Guarantee(delivery="at most once", fan_out=False, persisted=True)
     assert client.channel("c").guarantee == Guarantee(delivery="at most once", fan_out=True, persisted=False)
     assert client.stream("s").guarantee == Guarantee(delivery="at least once", fan_out=True, persisted=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", real_kinds(), ids=lambda kind: kind.name)
+def test_queues_of_several_slots_cannot_be_popped_together(kind, open_url, name):
+    with three_primaries(kind) as url:
+        client = open_url(url)
+        names = [f"{name}-{number}" for number in range(8)]
+        for wait in (0, "1s"):
+            with pytest.raises(ConfigError, match="must lie in one slot"):
+                client.pop_first(*names, wait=wait)
+        with pytest.raises(ConfigError, match="between lists in one slot"):
+            [client.list(names[0]).move(other) for other in names]

@@ -2,7 +2,20 @@
 
 from typing import assert_type
 
-from headrace import AsyncClient, AsyncGroup, AsyncStream, Claimed, Entry, TrimReport
+from headrace import (
+    AsyncClient,
+    AsyncGroup,
+    AsyncJob,
+    AsyncLinkedList,
+    AsyncQueue,
+    AsyncStream,
+    Claimed,
+    Element,
+    Entry,
+    Message,
+    QueueInfo,
+    TrimReport,
+)
 
 
 async def streams() -> None:
@@ -29,3 +42,26 @@ async def groups(client: AsyncClient) -> None:
     assert_type(await billing.lag(), int | None)
     async for entry in billing.consume("worker-1"):
         await billing.ack(entry.id)
+
+
+async def queues(client: AsyncClient) -> None:
+    jobs = client.queue("jobs")
+    assert_type(jobs, AsyncQueue)
+    assert_type(await jobs.push(b"a", "b", delay="10m"), list[str])
+    assert_type(await client.pop_first("urgent", "jobs"), list[AsyncJob])
+    for job in await jobs.pop(count=10, wait="5s"):
+        assert_type(job, AsyncJob)
+        assert_type(await job.ack(), bool)
+    assert_type(await jobs.recover(idle="1m"), list[AsyncJob])
+    assert_type(await jobs.inspect(pending=True), list[Element])
+    assert_type(await jobs.info(), QueueInfo)
+
+
+async def lists_and_channels(client: AsyncClient) -> None:
+    inbox = client.list("inbox")
+    assert_type(inbox, AsyncLinkedList)
+    assert_type(await inbox.pop(wait="5s"), list[bytes])
+    assert_type(await client.channel("news").publish("hi"), int)
+    async with client.channels("news.*").listen() as messages:
+        async for message in messages:
+            assert_type(message, Message)

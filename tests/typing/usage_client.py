@@ -5,19 +5,29 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
 from headrace import (
+    Channel,
+    Channels,
     Claimed,
     Client,
     ConnectionLost,
     ConsumerInfo,
+    Element,
     Entry,
     Group,
     GroupInfo,
     Guarantee,
+    Job,
+    LinkedList,
+    Message,
     NotFound,
     PendingEntry,
     PendingSummary,
+    Queue,
+    QueueInfo,
+    QueueStats,
     Stream,
     StreamInfo,
+    Subscription,
     TrimReport,
 )
 
@@ -64,6 +74,48 @@ def groups(client: Client) -> None:
     assert_type(billing.destroy(), bool)
 
 
+def queues(client: Client) -> None:
+    jobs = client.queue("jobs")
+    assert_type(jobs, Queue)
+    assert_type(jobs.push(b"a", "b", 3, delay="10m", ttl=60, retry="30s", max_deliveries=5, dead_letter="d"), list[str])
+    assert_type(jobs.pop(count=10, wait="5s"), list[Job])
+    assert_type(client.pop_first("urgent", "jobs", count=2, wait=timedelta(seconds=1)), list[Job])
+    [job] = jobs.recover(idle="1m", count=1)
+    assert_type((job.id, job.body, job.text, job.queue), tuple[str, bytes, str, Queue])
+    assert_type((job.ack(), job.nack(delay="1m"), job.extend()), tuple[bool, bool, bool])
+    assert_type(jobs.ack(job, "1-1"), list[str])
+    assert_type(jobs.nack(job), list[str])
+    assert_type(jobs.extend("1-1"), list[str])
+    assert_type(jobs.inspect(pending=True, start=-10, count=10), list[Element])
+    assert_type(jobs.info(), QueueInfo)
+    assert_type(jobs.stats(), QueueStats)
+    jobs.pause("in")
+    jobs.resume()
+    assert_type(jobs.delete(), bool)
+    assert_type(client.queues("jobs*"), list[str])
+
+
+def lists(client: Client) -> None:
+    inbox = client.list("inbox")
+    assert_type(inbox, LinkedList)
+    assert_type(inbox.push("a", b"b", left=True), int)
+    assert_type(inbox.pop(count=2, wait="5s", right=True), list[bytes])
+    assert_type(inbox.move("doing", wait="5s"), bytes | None)
+    assert_type((inbox.length(), inbox.range(0, -1)), tuple[int, list[bytes]])
+
+
+def channels(client: Client) -> None:
+    news = client.channel("news")
+    assert_type(news, Channel)
+    assert_type(news.publish("hi"), int)
+    assert_type(client.channels("news.*"), Channels)
+    with news.listen(wait="5s") as messages:
+        assert_type(messages, Subscription)
+        for message in messages:
+            assert_type(message, Message)
+            assert_type((message.channel, message.text, message.pattern), tuple[str, str, str | None])
+
+
 def entries(entry: Entry) -> None:
     assert_type(entry.fields, dict[str, str])
     assert_type(entry.pairs, tuple[tuple[bytes, bytes], ...])
@@ -78,6 +130,9 @@ def mistakes(client: Client) -> None:
     client.stream("orders").trim(10)  # type: ignore[call-arg]
     client.stream("orders").group("billing").read()  # type: ignore[call-arg]
     client.stream(b"orders")  # type: ignore[arg-type]
+    client.queue("jobs").push({"a": 1})  # type: ignore[arg-type]
+    client.queue("jobs").recover()  # type: ignore[call-arg]
+    client.channels("news.*").publish("hi")  # type: ignore[attr-defined]
 
 
 def errors(client: Client) -> None:
