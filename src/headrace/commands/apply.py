@@ -175,9 +175,8 @@ def remove_equal(state: State, db: Keyspace, record: Record) -> None:
     drop_if_empty(db, record[2])
 
 
-def move_between(state: State, db: Keyspace, record: Record) -> None:
-    move_element(db.values[record[2]], get_list(db, record[3]), record[4], record[5])
-    drop_if_empty(db, record[2])
+def turn(state: State, db: Keyspace, record: Record) -> None:
+    move_element(db.values[record[2]], db.values[record[2]], record[3], record[4])
 
 
 def get_list(db: Keyspace, key: bytes) -> "deque[bytes]":
@@ -301,7 +300,7 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.LIST_SET: set_element,
     kinds.LIST_INSERT: insert,
     kinds.LIST_REMOVE: remove_equal,
-    kinds.LIST_MOVE: move_between,
+    kinds.LIST_TURN: turn,
     kinds.SET_ADD: add_members,
     kinds.SET_REMOVE: remove_members,
     kinds.SCORE_SET: set_scores,

@@ -14,6 +14,7 @@ from headrace.engine.keyspace import NEW, WRONG_TYPE, Event, Keyspace, Stored
 from headrace.engine.stream import Stream
 from headrace.engine.waiters import Waiter, Waiters
 from headrace.errors import CommandError
+from headrace.journal.record import REMOVE, encode_record
 
 DATABASES: Final = 16
 
@@ -26,14 +27,15 @@ class State:
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
-        "memory_asked_ms",
+        "memory_asked_ms", "dropped",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
         self.settings = Settings()
         self.event_kinds = 0  # Of keyspace events (commands/notifications.py), those somebody asked for.
         self.events: list[Event] = []  # Kind, database, event, key; not published yet.
-        self.databases = [Keyspace(number, self.events) for number in range(DATABASES)]
+        self.dropped: list[tuple[int, bytes]] = []  # Database and key of those whose time came; not noted yet.
+        self.databases = [Keyspace(number, self.events, self.dropped) for number in range(DATABASES)]
         self.clients: dict[int, Call] = {}
         self.waiters = Waiters()
         self.waiting_keys = self.waiters.by_key  # Asked after every command whether anybody waits at all.
@@ -88,14 +90,15 @@ class State:
         for call in self.clients.values():
             call.refresh_gate()
 
-    def drop_expired(self, database: Keyspace, records: list[bytes]) -> None:
+    def note_expired(self) -> None:
         """Tell the journal and those who wait about keys whose time came."""
-        self.expired_keys += len(database.dropped)
-        self.records += records
-        for key in database.dropped:
-            self.wakes.append((database.number, key))
-            self.touch(database.number, key)
-        database.dropped = []
+        self.expired_keys += len(self.dropped)
+        for database, key in self.dropped:
+            if self.journaling:
+                self.records.append(encode_record(REMOVE, database, key))
+            self.touch(database, key)
+        self.wakes += self.dropped
+        self.dropped.clear()
 
     def touch(self, database: int, key: bytes) -> None:
         """A key has changed: transactions that watch it will not run."""

@@ -17,7 +17,6 @@ from headrace.commands.spec import TABLE, Command, find_command
 from headrace.engine.keyspace import type_name
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
-from headrace.journal.record import REMOVE, encode_record
 from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
 
 LARGE_REPLY_BYTES: Final = 256 * 1024  # A reply of this size leaves before the client's next command runs.
@@ -53,6 +52,8 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
         refuse(ctx, command, str(error))
         return
     state = ctx.state
+    if state.dropped:
+        state.note_expired()  # Before the command's own record: it may have made the key anew.
     record = outcome.record
     if record is not None:
         state.changes += 1
@@ -68,8 +69,6 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
             ctx.is_halted = True
     elif ctx.blocked_on is not None:
         block(ctx)
-    if ctx.db.dropped:
-        note_expired(state)
     if state.event_kinds:
         tell_events(ctx, command, argv)
     if state.waiting_keys and outcome.wake is not None:
@@ -85,14 +84,14 @@ def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
     outcome = handler(ctx, argv)
     record = outcome.record
     state = ctx.state
+    if state.dropped:
+        state.note_expired()
     if record is not None:
         state.changes += 1
         if record:
             state.records.append(record)
         if state.watched:
             touch_keys(ctx, command, argv)
-    if ctx.db.dropped:
-        note_expired(state)
     if state.event_kinds:
         tell_events(ctx, command, argv)
     return outcome
@@ -111,15 +110,6 @@ def touch_keys(ctx: Call, command: Command, argv: list[bytes]) -> None:
         return
     for key in command.keys_in(argv):
         ctx.state.touch(ctx.db.number, key)
-
-
-def note_expired(state: State) -> None:
-    for database in state.databases:
-        if database.dropped:
-            records: list[bytes] = []
-            if state.journaling:
-                records = [encode_record(REMOVE, database.number, key) for key in database.dropped]
-            state.drop_expired(database, records)
 
 
 def check_or_spoil(ctx: Call, argv: list[bytes]) -> Command:
@@ -343,10 +333,9 @@ def serve_key(state: State, database: int, key: bytes, now_ms: int) -> None:
 
 def held_type(state: State, database: int, key: bytes, now_ms: int) -> str:
     """The type of what a key holds now; empty when it holds nothing."""
-    db = state.databases[database]
-    value = db.find(key, now_ms)
-    if db.dropped:
-        note_expired(state)
+    value = state.databases[database].find(key, now_ms)
+    if state.dropped:
+        state.note_expired()
     return "" if value is None else type_name(value)
 
 

@@ -5,14 +5,14 @@ where it was; whoever waits next gets its turn.
 """
 
 from headrace.commands.call import Call
-from headrace.commands.lists import find_list, new_list, note_taken, parse_side
+from headrace.commands.lists import encode_pop, find_list, new_list, note_taken, parse_side
 from headrace.commands.notifications import LIST
 from headrace.commands.numbers import parse_timeout_s
 from headrace.commands.outcome import CHANGED, NOTHING, Outcome
 from headrace.commands.spec import Argument, command, double, key, oneof, word
 from headrace.engine.lists import LEFT, RIGHT, move_element
 from headrace.engine.waiters import NO_TIME, Waiter
-from headrace.journal.record import LIST_MOVE, encode_record
+from headrace.journal.record import LIST_TURN, PUSH, encode_record
 from headrace.wire.encoder import encode_bulk, encode_null
 
 
@@ -72,10 +72,17 @@ def move(ctx: Call, source: bytes, target: bytes, from_side: bytes, to_side: byt
     element = move_element(elements, others, from_side, to_side)
     ctx.notify(LIST, b"lpush" if to_side == LEFT else b"rpush", target)
     note_taken(ctx, source, elements, from_side)
-    record = CHANGED
-    if ctx.journaling:
-        record = encode_record(LIST_MOVE, ctx.db.number, source, target, from_side, to_side)
-    return Outcome(encode_bulk(element), record, target)
+    return Outcome(encode_bulk(element), encode_move(ctx, source, target, from_side, to_side, element), target)
+
+
+def encode_move(ctx: Call, source: bytes, target: bytes, from_side: bytes, to_side: bytes, element: bytes) -> bytes:
+    """A record for each of the two lists, as a record is about one key; a list that turns never goes."""
+    if not ctx.journaling:
+        return CHANGED
+    number = ctx.db.number
+    if source == target:
+        return encode_record(LIST_TURN, number, source, from_side, to_side)
+    return encode_pop(ctx, source, from_side, 1) + encode_record(PUSH, number, target, to_side, element)
 
 
 def move_or_wait(ctx: Call, argv: list[bytes], from_side: bytes, to_side: bytes) -> Outcome:

@@ -11,7 +11,7 @@ from headrace.commands.notifications import parse_kinds, show_kinds, write_kinds
 from headrace.commands.output_limits import DEFAULT, OutputLimit, merge_limits, parse_size, read_limit
 from headrace.engine.glob import Glob
 from headrace.engine.idempotence import DEFAULT_DURATION_S, DEFAULT_MAX_SIZE
-from headrace.engine.stream import NodeLimits
+from headrace.engine.shelf import NodeLimits
 from headrace.errors import CommandError
 
 MAX_LONG: Final = 2**63 - 1

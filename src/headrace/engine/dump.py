@@ -47,8 +47,9 @@ from headrace.engine.payload import (
 from headrace.engine.publish_ids import ID_BITS, ID_MASK, PublishIds
 from headrace.engine.queue_dump import load_queue, put_queue
 from headrace.engine.reliable_queue import ReliableQueue
+from headrace.engine.shelf import NodeLimits
 from headrace.engine.sorted_set import SortedSet
-from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
+from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, Stream
 
 MAGIC: Final = b"HRD1"
 CHECKSUM_BYTES: Final = 4
@@ -58,6 +59,13 @@ LONGEST_SCORE: Final = 24  # -1.7976931348623157e+308
 def dump_value(value: Stored) -> bytes:
     """The value as a payload."""
     parts: list[bytes] = [MAGIC]
+    put_value(parts, value)
+    body = b"".join(parts)
+    return body + zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
+
+
+def put_value(parts: list[bytes], value: Stored) -> None:
+    """Its type and what it holds."""
     if isinstance(value, bytes):
         put_fields(parts, [b"string", value])
     elif isinstance(value, deque):
@@ -80,8 +88,6 @@ def dump_value(value: Stored) -> bytes:
         put_queue(parts, value)
     else:
         raise TypeError(f"no payload for {type(value).__name__}")
-    body = b"".join(parts)
-    return body + zlib.crc32(body).to_bytes(CHECKSUM_BYTES, "big")
 
 
 def is_intact(payload: bytes) -> bool:
@@ -95,14 +101,13 @@ def load_value(payload: bytes, limits: NodeLimits) -> Stored:
     if not is_intact(payload):
         raise ValueError("not a headrace payload, or its checksum is wrong")
     reader = Reader(payload, len(MAGIC), len(payload) - CHECKSUM_BYTES)
-    value = load_kind(reader, limits)
-    if reader.position != reader.end:
-        raise ValueError(f"bytes left over behind the value at {reader.position}")
+    value = load_kind(reader.text(), reader, limits)
+    reader.finish()
     return value
 
 
-def load_kind(reader: Reader, limits: NodeLimits) -> Stored:
-    kind = reader.text()
+def load_kind(kind: bytes, reader: Reader, limits: NodeLimits) -> Stored:
+    """What a value of this type holds."""
     if kind == b"string":
         return reader.text()
     if kind == b"list":
@@ -132,20 +137,28 @@ def put_stream(parts: list[bytes], stream: Stream) -> None:
     nodes = stream.nodes
     put_numbers(parts, [len(nodes), stream.room, stream.room_bytes])
     for node in nodes:
-        put_fields(parts, [name_of(node.first), name_of(node.deleted_tail), sizes_of(node), node.joined()])
-    put_idempotence(parts, stream.idempotence)
-    put_publish_ids(parts, stream.publish_ids)
-    put_numbers(parts, [len(stream.groups)])
-    for name, group in stream.groups.items():
-        put_group(parts, name, group)
+        put_node(parts, node)
+    put_beside(parts, stream)
+
+
+def put_node(parts: list[bytes], node: Node) -> None:
+    put_fields(parts, [name_of(node.first), name_of(node.deleted_tail), sizes_of(node), node.joined()])
 
 
 def sizes_of(node: Node) -> bytes:
     if node.entries is not None:
         return b",".join([b"%d" % len(entry) for entry in node.entries])
-    offsets = node.offsets
-    assert offsets is not None
+    _, offsets = node.plain()
     return b",".join([b"%d" % (offsets[index + 1] - offsets[index]) for index in range(node.count)])
+
+
+def put_beside(parts: list[bytes], stream: Stream) -> None:
+    """What a stream has beside its entries."""
+    put_idempotence(parts, stream.idempotence)
+    put_publish_ids(parts, stream.publish_ids)
+    put_numbers(parts, [len(stream.groups)])
+    for name, group in stream.groups.items():
+        put_group(parts, name, group)
 
 
 def put_idempotence(parts: list[bytes], known: Idempotence | None) -> None:
@@ -238,6 +251,12 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
     for node in stream.nodes[: -UNPACKED_NODES - 1]:
         node.pack()
     stream.refresh_first_id()
+    load_beside(reader, stream)
+    return stream
+
+
+def load_beside(reader: Reader, stream: Stream) -> None:
+    """What put_beside wrote."""
     stream.idempotence = load_idempotence(reader)
     stream.publish_ids = load_publish_ids(reader)
     for _ in range(reader.number()):
@@ -245,7 +264,6 @@ def load_stream(reader: Reader, limits: NodeLimits) -> Stream:
         if name in stream.groups:
             raise ValueError("two groups of one name")
         stream.groups[name] = load_group(reader)
-    return stream
 
 
 def load_node(reader: Reader, stream: Stream, highest: int, *, seals: bool) -> int:

@@ -116,7 +116,7 @@ def estimate_stream(stream: Stream) -> int:
         total += NODE_OBJECT
         if node.names is not None:
             total += node.size_bytes() + node.count * (BYTES_OBJECT + ENTRY_NAME + 2 * SLOT)
-        else:
+        elif node.shelf is None:
             total += len(node.blob) + 4 * node.count
     for group in stream.groups.values():
         total += estimate_group(group)

@@ -33,7 +33,9 @@ Stored = Any
 class Keyspace:
     __slots__ = ("number", "values", "expires_ms", "dropped", "unchecked", "orders", "event_kinds", "events")
 
-    def __init__(self, number: int, events: list[Event] | None = None) -> None:
+    def __init__(
+        self, number: int, events: list[Event] | None = None, dropped: list[tuple[int, bytes]] | None = None
+    ) -> None:
         self.number = number
         self.event_kinds = 0  # Those somebody asked for.
         self.events: list[Event] = events if events is not None else []  # Not published yet.
@@ -41,7 +43,8 @@ class Keyspace:
         self.expires_ms: dict[bytes, int] = {}
         self.unchecked: list[bytes] = []  # Keys with an expiry that drop_expired has not looked at yet.
         self.orders = Orders()  # Of scans under way.
-        self.dropped: list[bytes] = []  # Keys whose time came, for the journal and for those who wait.
+        # Database and key of those whose time came, for the journal and for those who wait. Shared by all databases.
+        self.dropped: list[tuple[int, bytes]] = dropped if dropped is not None else []
 
     def find(self, key: bytes, now_ms: int) -> Stored | None:
         if self.expires_ms:
@@ -86,7 +89,7 @@ class Keyspace:
         when = self.expires_ms.get(key)
         if when is not None and when <= now_ms:
             self.delete(key)
-            self.dropped.append(key)
+            self.dropped.append((self.number, key))
             self.tell(EXPIRED, b"expired", key)
 
     def drop_expired(self, now_ms: int, limit: int) -> None:

@@ -1,11 +1,13 @@
-"""A run of entries of a stream, in one of three forms.
+"""A run of entries of a stream, in one of four forms.
 
 open     two lists, names and entries: the tail that XADD appends to, and nodes that entries are deleted from
 sealed   one blob, the entries' replies joined, and where each begins: reading a range is a slice
 packed   the blob compressed, for nodes that readers at the tail have left behind
+stored   nothing but its place on disk (shelf.py), for such nodes once they have one
 
-Bytes per entry with one short field: open about 190, sealed 50, packed 10 (bench/broker.py). A node never mixes forms.
-`edits` grows whenever indexes move, so that a reader who remembers an index knows when to look again.
+Bytes per entry with one short field: open about 190, sealed 50, packed 10 (bench/broker.py), stored 2. A node never
+mixes forms. It keeps its place until it is changed, in whatever form it is. `edits` grows whenever indexes move, so
+that a reader who remembers an index knows when to look again.
 """
 
 import zlib
@@ -14,6 +16,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from headrace.engine.ids import id_of
+from headrace.engine.shelf import NOWHERE, ZLIB_LEVEL, Entries, NodeLimits, encode_node
 
 try:
     import lz4.block as _lz4
@@ -24,11 +27,12 @@ except ImportError:
     compress_fast = None
     decompress_fast = None
 
-ZLIB_LEVEL: Final = 1  # Higher levels cost twice the time for a tenth of the size.
-
 
 class Node:
-    __slots__ = ("first", "sealed_count", "names", "entries", "blob", "offsets", "is_packed", "edits", "deleted_tail")
+    __slots__ = (
+        "first", "sealed_count", "names", "entries", "blob", "offsets", "is_packed", "edits", "deleted_tail", "place",
+        "shelf",
+    )  # fmt: skip
 
     def __init__(self, first: int) -> None:
         self.first = first  # No entry has a lower ID. The key for searching.
@@ -40,13 +44,15 @@ class Node:
         self.is_packed = False
         self.edits = 0
         self.deleted_tail = 0  # The highest ID deleted from the end of the node.
+        self.place = NOWHERE  # Where the entries, as they are now, lie on disk.
+        self.shelf: NodeLimits | None = None  # Who fetches them. None: they are here.
 
     @property
     def count(self) -> int:
         return len(self.names) if self.names is not None else self.sealed_count
 
     def size_bytes(self) -> int:
-        """What the entries take, as they are kept now."""
+        """What the entries take in memory, as they are kept now."""
         if self.entries is not None:
             return sum([len(entry) for entry in self.entries])
         return len(self.blob)
@@ -65,17 +71,39 @@ class Node:
     def pack(self) -> None:
         """Compress the blob, unless that gains nothing."""
         self.seal()
-        if self.is_packed:
+        if self.is_packed or self.shelf is not None:
             return
         packed: bytes = compress_fast(self.blob) if compress_fast is not None else zlib.compress(self.blob, ZLIB_LEVEL)
         if len(packed) < len(self.blob):
             self.blob = packed
             self.is_packed = True
 
+    def encode(self) -> bytes:
+        """What is written of the node when it gets a place. It must not be open."""
+        blob, offsets = self.plain()
+        return encode_node([offsets[index + 1] - offsets[index] for index in range(self.count)], blob)
+
+    def release(self, shelf: NodeLimits) -> None:
+        """Keep the entries no longer in memory, if they have a place."""
+        if self.place != NOWHERE and self.shelf is None:
+            self.shelf = shelf
+            self.blob = b""
+            self.offsets = None
+            self.is_packed = False
+
+    def plain(self) -> Entries:
+        """The entries of a node that is not open, joined, and where each begins."""
+        if self.shelf is not None:
+            return self.shelf.fetch_entries(self.place, self.sealed_count)
+        assert self.offsets is not None
+        return self.joined(), self.offsets
+
     def joined(self) -> bytes:
         """All entries as one piece of reply."""
         if self.entries is not None:
             return b"".join(self.entries)
+        if self.shelf is not None:
+            return self.plain()[0]
         if not self.is_packed:
             return self.blob
         plain: bytes = decompress_fast(self.blob) if decompress_fast is not None else zlib.decompress(self.blob)
@@ -85,13 +113,12 @@ class Node:
         """Names and entries. The node's own lists when it is open, else new ones; not to be changed by the caller."""
         if self.names is not None and self.entries is not None:
             return self.names, self.entries
-        assert self.offsets is not None
-        blob = self.joined()
+        blob, offsets = self.plain()
         names: list[bytes] = []
         entries: list[bytes] = []
         start = 0
         for index in range(1, self.count + 1):
-            end = self.offsets[index]
+            end = offsets[index]
             entry = blob[start:end]
             entries.append(entry)
             names.append(name_in(entry))
@@ -105,33 +132,37 @@ class Node:
             self.blob = b""
             self.offsets = None
             self.is_packed = False
+            self.place = NOWHERE
+            self.shelf = None
 
     # Looking up
 
     def find(self, entry_id: int) -> int:
         """Index of the first entry whose ID is not below entry_id; `count` when there is none."""
-        blob = b"" if self.names is not None else self.joined()
+        names = self.names
+        blob, offsets = self.plain() if names is None else NO_ENTRIES
         low = 0
         high = self.count
         while low < high:
             middle = (low + high) >> 1
-            if self.id_at(middle, blob) < entry_id:
+            found = id_of(names[middle]) if names is not None else id_in(blob, offsets[middle])
+            if found < entry_id:
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    def id_at(self, index: int, blob: bytes) -> int:
+    def id_at(self, index: int) -> int:
         if self.names is not None:
             return id_of(self.names[index])
-        assert self.offsets is not None
-        return id_of(name_in(blob[self.offsets[index] : self.offsets[index] + LONGEST_HEAD]))
+        blob, offsets = self.plain()
+        return id_in(blob, offsets[index])
 
     def first_id(self) -> int:
-        return self.id_at(0, b"" if self.names is not None else self.joined())
+        return self.id_at(0)
 
     def last_id(self) -> int:
-        return self.id_at(self.count - 1, b"" if self.names is not None else self.joined())
+        return self.id_at(self.count - 1)
 
     def highest_id(self) -> int:
         """The highest ID the node ever held. Redis judges nodes by it when it trims approximately."""
@@ -141,8 +172,8 @@ class Node:
         """Entries low to high - 1 as one piece of reply."""
         if self.entries is not None:
             return b"".join(self.entries[low:high])
-        assert self.offsets is not None
-        return self.joined()[self.offsets[low] : self.offsets[high]]
+        blob, offsets = self.plain()
+        return blob[offsets[low] : offsets[high]]
 
     def entry_at(self, index: int) -> bytes:
         return self.sliced(index, index + 1)
@@ -164,6 +195,12 @@ class Node:
 # "*2\r\n$NN\r\n" and the longest ID fit in this.
 LONGEST_HEAD: Final = 9 + 41 + 2
 NAME_START: Final = 4  # An entry begins "*2\r\n", then its ID as a bulk string.
+NO_ENTRIES: Final[Entries] = (b"", array("I"))
+
+
+def id_in(blob: bytes, offset: int) -> int:
+    """The ID of the entry that begins there."""
+    return id_of(name_in(blob[offset : offset + LONGEST_HEAD]))
 
 
 def name_in(entry: bytes) -> bytes:

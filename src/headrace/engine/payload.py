@@ -1,4 +1,4 @@
-"""The fields that payloads (dump.py) are made of: written one after the other, and read back with every check.
+"""The fields of payloads (dump.py, snapshot.py): written one after the other, and read back with every check.
 
 A field is its length in decimal, a colon, and that many bytes; numbers are fields in decimal.
 """
@@ -67,6 +67,11 @@ class Reader:
 
     def entry_id(self) -> int:
         return checked_id(self.text())
+
+    def finish(self) -> None:
+        """There must be nothing more."""
+        if self.position != self.end:
+            raise ValueError(f"bytes left over behind the value at {self.position}")
 
 
 def checked_id(name: bytes) -> int:

@@ -15,6 +15,7 @@ from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.node import Node, name_in
 from headrace.engine.publish_ids import PublishIds
+from headrace.engine.shelf import NodeLimits
 
 UNKNOWN: Final = -1  # Entries read, when that cannot be told.
 UNPACKED_NODES: Final = 8  # So many sealed nodes behind the tail stay uncompressed: readers are usually there.
@@ -24,16 +25,6 @@ READY_DIGITS: Final = 2048  # Sequences below this have their text ready.
 DIGITS: Final[list[bytes]] = [b"%d" % n for n in range(READY_DIGITS)]
 LEAPS: Final = 1000  # Gaps between entries passed over in search of what a group needs.
 OPEN_NODES: Final = 16  # Nodes opened by deletion are sealed again when there are more.
-
-
-class NodeLimits:
-    """How large a node may grow. One object, shared by all streams, changed by CONFIG SET."""
-
-    __slots__ = ("max_entries", "max_bytes")
-
-    def __init__(self) -> None:
-        self.max_entries = 100  # Redis's default, so that approximate trimming removes the same entries.
-        self.max_bytes = 16384  # Four times Redis's: our entries are stored as replies, about that much longer.
 
 
 class Stream:
@@ -101,13 +92,15 @@ class Stream:
         self.last_seq = seq
 
     def start_node(self, first: int) -> None:
-        """Begin a new tail; what was the tail is sealed, and one further back packed."""
+        """Begin a new tail; what was the tail is sealed, and one further back packed, or left to its place on disk."""
         if not self.nodes:
             self.first_id = first
         else:
             self.nodes[-1].seal()
             if len(self.nodes) > UNPACKED_NODES:
-                self.nodes[-UNPACKED_NODES - 1].pack()
+                old = self.nodes[-UNPACKED_NODES - 1]
+                old.release(self.limits)
+                old.pack()
         self.nodes.append(Node(first))
         self.hold_tail()
         limits = self.limits
@@ -121,6 +114,11 @@ class Stream:
         if node.names is not None and node.entries is not None:
             self.tail_names = node.names
             self.tail_entries = node.entries
+
+    def release(self) -> None:
+        """Nodes behind the readers that have a place on disk go from memory."""
+        for node in self.nodes[: -UNPACKED_NODES - 1]:
+            node.release(self.limits)
 
     # Reading
 
@@ -298,7 +296,7 @@ class Stream:
                 continue
             node = self.nodes[position]
             index = node.find(entry_id)
-            if index >= node.count or node.id_at(index, node.joined() if node.names is None else b"") != entry_id:
+            if index >= node.count or node.id_at(index) != entry_id:
                 continue
             self.remove(position, index, index + 1)
             found.append(entry_id)
@@ -369,7 +367,7 @@ class Stream:
             return self.first_id
         for node in self.nodes:
             if surplus < node.count:
-                return node.id_at(surplus, node.joined() if node.names is None else b"")
+                return node.id_at(surplus)
             surplus -= node.count
         return self.last_id + 1
 

@@ -7,9 +7,15 @@ A record is one effect, with IDs and times filled in, as an array of the Redis p
 Its parts are bytes that exist already: `append` ends with the stored entry itself, so writing it copies and encodes
 nothing. Records are simply joined; hiredis reads them back. A record is valid when it is such an array whose kind
 `commands/apply.py` knows. Frames, checksums and files are the writer's business.
+
+**A record is about one key**, the one it names: applying it looks at no other and changes no other. So a key can be
+saved at any moment, and the records of others do not matter to it. The structural ones are the exception.
 """
 
+from typing import Any
+
 from headrace.wire.encoder import encode_array_header, encode_bulk
+from headrace.wire.replies import decode_all
 
 APPEND = b"append"  # key, entry
 TRIM = b"trim"  # key, ID below which everything goes
@@ -37,7 +43,7 @@ POP = b"pop"  # key, left or right, how many; an emptied list goes
 LIST_SET = b"list-set"  # key, place, element
 LIST_INSERT = b"list-insert"  # key, the place where it went, element
 LIST_REMOVE = b"list-remove"  # key, count as LREM takes it, element; an emptied list goes
-LIST_MOVE = b"list-move"  # key, other key, left or right of the one, of the other; an emptied list goes
+LIST_TURN = b"list-turn"  # key, the end that gives an element, the end that gets it
 SET_ADD = b"set-add"  # key, members
 SET_REMOVE = b"set-remove"  # key, members; an emptied set goes
 SCORE_SET = b"zset-set"  # key, members and scores in turn; a score as Python writes it
@@ -61,6 +67,11 @@ SWAP = b"swap"  # other database
 MOVE = b"move"  # key, other database
 
 
+# About more than one key: how many parts each has.
+STRUCTURAL = {RENAME: 4, CLEAR: 2, SWAP: 3, MOVE: 4}
+STRUCTURAL_HEADS = tuple([encode_array_header(size) + encode_bulk(kind) for kind, size in STRUCTURAL.items()])
+
+
 def encode_record(kind: bytes, database: int, *parts: bytes) -> bytes:
     """A record of bulk strings."""
     words = [encode_bulk(part) for part in parts]
@@ -73,3 +84,17 @@ APPEND_HEADS = [b"*4\r\n$6\r\nappend\r\n" + encode_bulk(b"%d" % number) for numb
 def encode_append(database: int, key: bytes, entry: bytes) -> bytes:
     """The record of an added entry, from the entry as it is stored."""
     return APPEND_HEADS[database] + encode_bulk(key) + entry
+
+
+def is_structural(record: bytes) -> bool:
+    """Whether a record, or the first of several joined, is about more than one key."""
+    return record.startswith(STRUCTURAL_HEADS)
+
+
+def read_records(joined: bytes) -> list[list[Any]]:
+    """Records that were joined. ValueError when they are not whole records."""
+    records = decode_all(joined)
+    for record in records:
+        if not isinstance(record, list) or len(record) < 2 or not isinstance(record[0], bytes):
+            raise ValueError("something among the records is none")
+    return records

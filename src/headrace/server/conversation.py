@@ -10,7 +10,7 @@ from typing import Final
 
 import headrace.commands.table  # noqa: F401  # Importing it declares every command.
 from headrace.commands.call import Call, State
-from headrace.commands.dispatch import execute, note_expired, serve_waiters, tick
+from headrace.commands.dispatch import execute, serve_waiters, tick
 from headrace.commands.publishing import publish_events
 from headrace.engine.waiters import NO_TIME
 from headrace.errors import ProtocolError
@@ -150,8 +150,8 @@ class Conversations:
         for database in state.databases:
             if database.expires_ms:
                 database.drop_expired(now_ms, EXPIRED_PER_TURN)
-                state.expired_actively += len(database.dropped)
-        note_expired(state)
+        state.expired_actively += len(state.dropped)
+        state.note_expired()
         if state.events:
             publish_events(state, None)
         if state.wakes:

@@ -26,3 +26,16 @@ class ReplyReader:
         reply = self.gets()
         assert reply is not False or data[:1] == b"#", "half a reply"
         return reply
+
+
+def decode_all(data: bytes) -> list[Any]:
+    """The values of bytes that hold complete ones and nothing else. ValueError otherwise."""
+    reader: Any = hiredis.Reader(protocolError=ValueError, replyError=ValueError)
+    reader.feed(data)
+    values: list[Any] = []
+    while reader.has_data():
+        value = reader.gets()
+        if value is False:
+            raise ValueError("the last value is cut off")
+        values.append(value)
+    return values

@@ -8,7 +8,8 @@ from collections import deque
 import pytest
 
 from headrace.engine.dump import MAGIC, dump_value, is_intact, load_value
-from headrace.engine.stream import NodeLimits, Stream
+from headrace.engine.shelf import NodeLimits
+from headrace.engine.stream import Stream
 from support.memory import ManualClock, MemoryBroker
 
 LIMITS = NodeLimits()
@@ -21,31 +22,6 @@ def sealed(body: bytes) -> bytes:
 
 def fields(*items: bytes) -> bytes:
     return b"".join(b"%d:%b" % (len(item), item) for item in items)
-
-
-@pytest.fixture
-def stream(broker: MemoryBroker, clock: ManualClock) -> Stream:
-    """A stream with everything a stream can have."""
-    broker("CONFIG SET stream-node-max-entries 3")
-    for number in range(1, 41):
-        broker("XADD", "orders", f"{number}-{number % 3}", "item", b"\r\n" * number, "empty", "")
-    broker("XADD orders IDMP ann m1 * item tea")
-    broker("XADD orders IDMP ann m1 * item tea")
-    broker("HR.ADD orders ID once WINDOW 60000 MAX 10 FIELDS 2 item tea")
-    broker("XDEL orders 2-2 17-2 40-1")
-    broker("XTRIM orders MINID 4")
-    broker("XGROUP CREATE orders billing 0")
-    broker("XGROUP CREATE orders mail $ ENTRIESREAD 7")
-    broker("XREADGROUP GROUP billing ann COUNT 10 STREAMS orders >")
-    clock.advance(s=1)
-    broker("XREADGROUP GROUP billing bob COUNT 10 STREAMS orders >")
-    broker("XGROUP CREATECONSUMER orders billing idle")
-    broker("XACK orders billing 5-2 6-0")
-    broker("XCLAIM orders billing bob 0 7-1 8-2 RETRYCOUNT 9")
-    broker("XNACK orders billing SILENT IDS 2 9-0 10-1")
-    found = broker.state.databases[0].values[b"orders"]
-    assert isinstance(found, Stream)
-    return found
 
 
 def test_a_stream_survives_with_everything_it_remembers(broker: MemoryBroker, stream: Stream) -> None:

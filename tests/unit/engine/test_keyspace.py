@@ -15,7 +15,7 @@ def test_every_key_whose_time_has_come_goes_sooner_or_later_however_many_others_
         keys.drop_expired(now_ms=500, limit=10)
 
     assert b"due" not in keys.values
-    assert keys.dropped == [b"due"]
+    assert keys.dropped == [(0, b"due")]
     assert len(keys.values) == 100
 
 

@@ -1,4 +1,4 @@
-"""A node answers alike whether it is open, sealed or packed."""
+"""A node answers alike whether it is open, sealed, packed or stored."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ import pytest
 
 from headrace.engine.ids import name_of
 from headrace.engine.node import Node, name_in
+from headrace.engine.shelf import NOWHERE, NodeLimits, join_place
 from headrace.wire.encoder import encode_bulk, encode_entry
+from support.shelf import Shelf
 
-FORMS = ["open", "sealed", "packed", "opened again"]
+FORMS = ["open", "sealed", "packed", "stored", "opened again"]
 IDS = [3 << 64, 3 << 64 | 1, 5 << 64, 9 << 64 | 2**64 - 1, 2**128 - 1]
 
 
 def entry_of(entry_id: int, value: bytes = b"same words compress well " * 4) -> bytes:
     return encode_entry(encode_bulk(name_of(entry_id)), [b"f", value], 0)
+
+
+def store(node: Node) -> None:
+    """Put it on a shelf."""
+    node.seal()
+    limits = NodeLimits()
+    segment, offset, size = Shelf(limits)(node.encode())
+    node.place = join_place(segment, offset, size)
+    node.release(limits)
+    assert node.size_bytes() == 0
 
 
 def node_of(ids: list[int], form: str) -> Node:
@@ -27,8 +39,10 @@ def node_of(ids: list[int], form: str) -> Node:
     elif form == "packed":
         node.pack()
         assert node.is_packed
+    elif form == "stored":
+        store(node)
     elif form == "opened again":
-        node.pack()
+        store(node)
         node.open()
     return node
 
@@ -98,6 +112,25 @@ def test_it_remembers_the_highest_id_it_ever_held(node: Node) -> None:
 
     assert node.last_id() == IDS[2]
     assert node.highest_id() == IDS[4]
+
+
+def test_a_node_keeps_its_place_until_it_is_changed() -> None:
+    node = node_of(IDS, "stored")
+    place = node.place
+    node.pack()
+    assert (node.place, node.size_bytes()) == (place, 0)
+
+    node.delete(0, 1)
+
+    assert node.place == NOWHERE
+    assert node.shelf is None
+
+
+def test_a_node_without_a_place_is_not_released() -> None:
+    node = node_of(IDS, "packed")
+    node.release(NodeLimits())
+
+    assert node.listed()[0] == [name_of(entry_id) for entry_id in IDS]
 
 
 def test_sealing_and_packing_again_changes_nothing() -> None:

@@ -8,7 +8,8 @@ import pytest
 from headrace.engine.group import Group
 from headrace.engine.ids import MAX_ID, MAX_PART, id_of, name_of
 from headrace.engine.node import name_in
-from headrace.engine.stream import OPEN_NODES, UNKNOWN, UNPACKED_NODES, NodeLimits, Stream
+from headrace.engine.shelf import NodeLimits
+from headrace.engine.stream import OPEN_NODES, UNKNOWN, UNPACKED_NODES, Stream
 from headrace.wire.encoder import encode_bulk, encode_entry
 
 
