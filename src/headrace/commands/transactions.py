@@ -5,7 +5,7 @@ nothing in between; nothing inside a transaction waits. A watched key that chang
 """
 
 from headrace.commands.call import Call
-from headrace.commands.dispatch import check, count_error, note_expired, run
+from headrace.commands.dispatch import check, count_error, run
 from headrace.commands.outcome import OK, Outcome
 from headrace.commands.spec import command, key, many
 from headrace.errors import CommandError
@@ -36,7 +36,7 @@ def exec_(ctx: Call, argv: list[bytes]) -> Outcome:
     has_failed = ctx.queue_failed
     for database, name in ctx.watching:
         ctx.state.databases[database].find(name, ctx.now_ms)  # A key whose time has come since has changed.
-    note_expired(ctx.state)
+    ctx.state.note_expired()
     is_stale = ctx.is_stale
     ctx.discard()
     if has_failed:
@@ -83,7 +83,7 @@ def watch(ctx: Call, argv: list[bytes]) -> Outcome:
         raise CommandError("ERR WATCH inside MULTI is not allowed")
     for name in argv[1:]:
         ctx.find(name)
-    note_expired(ctx.state)  # First: a key whose time has come is missing already and does not change by going.
+    ctx.state.note_expired()  # First: a key whose time has come is missing already and does not change by going.
     for name in argv[1:]:
         ctx.watch(name)
     return OK
