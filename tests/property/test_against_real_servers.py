@@ -2,7 +2,8 @@
 
 A command is made from a number, so a failing session shrinks to the few commands that matter and is printed as such.
 Servers are the Valkey of the wheel, and each Redis that is present. 8.6 is compared in full, nonsense and error texts
-included; older ones with commands they know, without lag and what else was counted differently.
+included; older ones with commands they know, without lag and what else was counted differently. Keyspace events are
+compared too, event by event, in their order.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ NUMBERS = st.lists(st.lists(st.integers(0, 2**32 - 1), max_size=12), max_size=12
 SESSIONS = st.tuples(NUMBERS, st.sampled_from([2, 2, 3]), st.booleans())
 Session = tuple[list[list[int]], int, bool]
 
+EVENTS = [b"CONFIG", b"SET", b"notify-keyspace-events"]
+LISTEN = [b"PSUBSCRIBE", b"__key*"]
+END = [b"PUBLISH", b"__key", b"that is all"]
+
 
 class Rival:
     """A real server with a connection for each protocol."""
@@ -47,10 +52,11 @@ class Rival:
         nonsense = 8 if self.version >= NEWEST else 0
         self.alphabets = {area: alphabet(self.version, nonsense=nonsense) for area, alphabet in ALPHABETS.items()}
         self.wires: dict[int, Wire] = {2: server.connect(), 3: server.connect(protocol=3)}
+        self.ear = server.connect()
         assert server.control("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == "OK"
 
     def close(self) -> None:
-        for wire in self.wires.values():
+        for wire in [*self.wires.values(), self.ear]:
             wire.close()
 
     def play(self, commands: list[Command], protocol: int) -> list[Any]:
@@ -104,6 +110,46 @@ def shown(commands: list[Command]) -> str:
 @given(session=SESSIONS)
 def test_replies_are_those_of_the_real_server(rival: Rival, area: str, session: Session) -> None:
     compare(rival, area, session)
+
+
+def compare_events(rival: Rival, area: str, session: Session) -> None:
+    parts, protocol, in_transaction = session
+    start_ms = time.time_ns() // 1_000_000
+    symbols = Symbols(start_ms)
+    drawn = [rival.alphabets[area].command(Random(number)) for part in parts for number in part]
+    commands = [symbols.resolve(command) for command in drawn]
+    if not in_transaction:
+        commands = [command for command in commands if not may_wait(command)]
+    sent = [[b"MULTI"], *commands, [b"EXEC"]] if in_transaction else commands
+    rival.ear(*LISTEN)
+    asked = [*EVENTS, b"EAnoc" if rival.version >= NEWEST else b"EAn"]
+    rival.play([asked, *sent, END, [*EVENTS, b""]], protocol)
+    theirs = heard(rival.ear)
+    rival.ear(b"PUNSUBSCRIBE")
+    broker = MemoryBroker(ManualClock(start_ms))
+    ear = broker.wire()
+    ear(*LISTEN)
+    broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES)
+    wire = broker.wire(protocol=protocol)
+    for command in [asked, *sent, END]:
+        wire(*command)
+    assert heard(ear) == theirs, shown(commands)
+
+
+def heard(ear: Wire) -> list[tuple[bytes, bytes]]:
+    """The events up to the end, as channel and key."""
+    events: list[tuple[bytes, bytes]] = []
+    while not events or events[-1][1] != END[2]:
+        _, _, channel, message = ear.read()
+        events.append((channel.replace(b":expired", b":del"), message))  # Valkey's EXPIRE 0 says expired.
+    return events
+
+
+@pytest.mark.parametrize("area", ALPHABETS)
+@settings(max_examples=100)
+@given(session=SESSIONS)
+def test_events_are_those_of_the_real_server(rival: Rival, area: str, session: Session) -> None:
+    compare_events(rival, area, session)
 
 
 @pytest.mark.long
