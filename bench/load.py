@@ -88,7 +88,7 @@ def drive(
             hearers[connection.fileno()] = talker.hear
         requests = [talker.start() for talker in talkers]
         step = talkers[0].operations_per_turn
-        stack.enter_context(_collector_at_rest())
+        stack.enter_context(collector_at_rest())
         if len(talkers) == 1:
             stack.enter_context(server.cores.together())
         clock, poll = time.perf_counter, poller.poll
@@ -122,7 +122,7 @@ def drive(
 
 
 @contextmanager
-def _collector_at_rest() -> Iterator[None]:
+def collector_at_rest() -> Iterator[None]:
     gc.collect()
     gc.disable()
     try:
@@ -345,11 +345,19 @@ class ReadsAndAcks:
         return load
 
 
+class Work(Protocol):
+    def prepare(self, server: Server) -> None:
+        """Make the server ready, before the first round."""
+
+    def run(self, server: Server, seconds: float) -> Load:
+        """One slice of a round."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     name: str
     summary: str
-    load: Adds | ReadsAndAcks
+    load: Work
 
 
 WORKLOADS = {
