@@ -1,24 +1,56 @@
 """Members of a sorted set: each with a score, in the order of score and then of the members' bytes.
 
-`scores` tells a member's score. The order is a list of sorted chunks of at most LARGEST_CHUNK pairs (score, member);
-`lasts` has each chunk's last pair, to find a chunk, and `starts` the rank of its first pair, worked out again on demand
-from the first chunk that changed. Putting, removing and finding a place are two bisections and a move inside one chunk.
+`scores` tells a member's score. The order is a list of chunks of at most LARGEST_CHUNK members; `lasts` has the last
+member of each, to find a chunk, and `starts` the rank of its first one, worked out again on demand from the first chunk
+that changed. Putting, removing and finding a place are two bisections and a move inside one chunk.
 
-Ranks count from 0 at the lowest score. Scores are never nan. Which kinds of ranges exist is for commands/ to know: they
-ask for ranks (`rank_of_score`, `rank_of_member`) and take what lies between two of them.
+A chunk is two columns, scores as plain doubles and members, and not a list of pairs: half the memory, and a bisection
+that stays in one small array. Ranks count from 0 at the lowest score. Scores are never nan. Which kinds of ranges exist
+is for commands/ to know: they ask for ranks (`rank_of_score`, `rank_of_member`) and take what lies between two of them.
 """
 
-from bisect import bisect_left, bisect_right, insort
-from math import inf, nextafter
+from array import array
+from bisect import bisect_left, bisect_right
 from typing import Final, final
 
-LARGEST_CHUNK: Final = 1024  # Of 256 to 4096, the best for a million members (bench/sorted_set.py).
+LARGEST_CHUNK: Final = 1024  # From 512 to 4096 all are about as fast with a million members.
 SMALLEST_CHUNK: Final = 128  # Smaller ones join the next, or few members could stand in very many chunks.
 Pair = tuple[float, bytes]
 
 
-def member_of(pair: Pair) -> bytes:
-    return pair[1]
+@final
+class Chunk:
+    """Members in order, and their scores at the same places."""
+
+    __slots__ = ("scores", "members")
+
+    def __init__(self, pairs: list[Pair]) -> None:
+        self.scores: array[float] = array("d", [score for score, _ in pairs])
+        self.members: list[bytes] = [member for _, member in pairs]
+
+    def place_of(self, score: float, member: bytes) -> int:
+        """Where the member stands, or would stand."""
+        scores = self.scores
+        place = bisect_left(scores, score)
+        if place < len(scores) and scores[place] == score:
+            place = bisect_left(self.members, member, place, bisect_right(scores, score, place))
+        return place
+
+    def insert(self, place: int, score: float, member: bytes) -> None:
+        self.scores.insert(place, score)
+        self.members.insert(place, member)
+
+    def replace(self, place: int, score: float, member: bytes) -> None:
+        self.scores[place] = score
+        self.members[place] = member
+
+    def delete(self, place: int) -> None:
+        del self.scores[place]
+        del self.members[place]
+
+    def cut(self, start: int, stop: int) -> list[Pair]:
+        """The pairs from one place up to another."""
+        return list(zip(self.scores[start:stop], self.members[start:stop], strict=True))
 
 
 @final
@@ -33,9 +65,9 @@ class SortedSet:
         """Hold these and nothing else. One sort: much faster than putting them one by one."""
         pairs = sorted([(score + 0.0, member) for member, score in scores.items()])
         half = LARGEST_CHUNK // 2
-        self.scores = {member: score for score, member in pairs}
-        self.chunks: list[list[Pair]] = [pairs[start : start + half] for start in range(0, len(pairs), half)]
-        self.lasts: list[Pair] = [chunk[-1] for chunk in self.chunks]
+        self.scores: dict[bytes, float] = {member: score for score, member in pairs}
+        self.chunks: list[Chunk] = [Chunk(pairs[start : start + half]) for start in range(0, len(pairs), half)]
+        self.lasts = Chunk([pairs[min(start + half, len(pairs)) - 1] for start in range(0, len(pairs), half)])
         self.starts: list[int] = []  # As many as are right; the others are added on demand.
 
     def __len__(self) -> int:
@@ -52,7 +84,7 @@ class SortedSet:
                 return False
             self.take_out(before, member)
         self.scores[member] = score
-        self.insert((score, member))
+        self.insert(score, member)
         return before is None
 
     def remove(self, member: bytes) -> bool:
@@ -74,22 +106,23 @@ class SortedSet:
                 self.remove(member)
         return gone
 
-    def insert(self, pair: Pair) -> None:
+    def insert(self, score: float, member: bytes) -> None:
         """Into the order only."""
-        lasts = self.lasts
-        index = bisect_left(lasts, pair)
-        if index == len(lasts):
-            if not lasts:
-                self.chunks.append([pair])
-                lasts.append(pair)
-                return
-            index -= 1
-            self.chunks[index].append(pair)
-            lasts[index] = pair
+        index = self.lasts.place_of(score, member)
+        if index < len(self.chunks):
+            chunk = self.chunks[index]
+            chunk.insert(chunk.place_of(score, member), score, member)
+        elif not self.chunks:
+            self.chunks.append(Chunk([(score, member)]))
+            self.lasts.insert(0, score, member)
+            return
         else:
-            insort(self.chunks[index], pair)
+            index -= 1
+            chunk = self.chunks[index]
+            chunk.insert(len(chunk.members), score, member)
+            self.lasts.replace(index, score, member)
         del self.starts[index + 1 :]
-        if len(self.chunks[index]) > LARGEST_CHUNK:
+        if len(chunk.members) > LARGEST_CHUNK:
             self.split(index)
 
     def split(self, index: int) -> None:
@@ -97,77 +130,70 @@ class SortedSet:
         # Members that arrive in order, as times do, fill their chunks; others leave room in both halves.
         is_last = index == len(self.chunks) - 1
         size = LARGEST_CHUNK * 3 // 4 if is_last else LARGEST_CHUNK // 2
-        self.chunks.insert(index + 1, chunk[size:])
-        del chunk[size:]
-        self.lasts.insert(index, chunk[-1])
+        self.chunks.insert(index + 1, Chunk(chunk.cut(size, len(chunk.members))))
+        del chunk.scores[size:]
+        del chunk.members[size:]
+        self.lasts.insert(index, chunk.scores[-1], chunk.members[-1])
 
     def take_out(self, score: float, member: bytes) -> None:
         """Out of the order only."""
-        pair = (score, member)
-        index = bisect_left(self.lasts, pair)
+        index = self.lasts.place_of(score, member)
         chunk = self.chunks[index]
-        del chunk[bisect_left(chunk, pair)]
+        chunk.delete(chunk.place_of(score, member))
         del self.starts[index + 1 :]
-        if len(chunk) < SMALLEST_CHUNK:
+        if len(chunk.members) < SMALLEST_CHUNK:
             self.shrink(index)
         else:
-            self.lasts[index] = chunk[-1]
+            self.lasts.replace(index, chunk.scores[-1], chunk.members[-1])
 
     def shrink(self, index: int) -> None:
         """A chunk has become small: put it before the next one if that has room, or forget it when it is empty."""
         chunk = self.chunks[index]
-        has_room = index + 1 < len(self.chunks) and len(self.chunks[index + 1]) <= LARGEST_CHUNK // 2
-        if has_room:
-            self.chunks[index + 1][:0] = chunk
-        elif chunk:
-            self.lasts[index] = chunk[-1]
+        following = self.chunks[index + 1] if index + 1 < len(self.chunks) else None
+        if following is not None and len(following.members) <= LARGEST_CHUNK // 2:
+            following.scores[:0] = chunk.scores
+            following.members[:0] = chunk.members
+        elif chunk.members:
+            self.lasts.replace(index, chunk.scores[-1], chunk.members[-1])
             return
         del self.chunks[index]
-        del self.lasts[index]
+        self.lasts.delete(index)
         del self.starts[index:]
 
     # Ranks
 
     def rank(self, member: bytes) -> int:
         """The rank of a member that is there."""
-        pair = (self.scores[member], member)
-        index = bisect_left(self.lasts, pair)
-        return self.start_of(index) + bisect_left(self.chunks[index], pair)
+        score = self.scores[member]
+        index = self.lasts.place_of(score, member)
+        return self.start_of(index) + self.chunks[index].place_of(score, member)
 
     def rank_of_score(self, score: float, *, after: bool) -> int:
         """How many members have a lower score; `after`: a score that is not higher."""
-        if after:
-            if score == inf:
-                return len(self.scores)
-            score = nextafter(score, inf)
-        pair = (score, b"")
-        index = bisect_left(self.lasts, pair)
-        if index == len(self.lasts):
+        lasts = self.lasts.scores
+        index = bisect_right(lasts, score) if after else bisect_left(lasts, score)
+        if index == len(self.chunks):
             return len(self.scores)
-        return self.start_of(index) + bisect_left(self.chunks[index], pair)
+        scores = self.chunks[index].scores
+        return self.start_of(index) + (bisect_right(scores, score) if after else bisect_left(scores, score))
 
     def rank_of_member(self, member: bytes, *, after: bool) -> int:
         """How many members stand before this one, there or not, when all have the same score. `after`: itself too."""
-        lasts = self.lasts
-        index = bisect_right(lasts, member, key=member_of) if after else bisect_left(lasts, member, key=member_of)
-        if index == len(lasts):
+        lasts = self.lasts.members
+        index = bisect_right(lasts, member) if after else bisect_left(lasts, member)
+        if index == len(self.chunks):
             return len(self.scores)
-        chunk = self.chunks[index]
-        place = bisect_right(chunk, member, key=member_of) if after else bisect_left(chunk, member, key=member_of)
-        return self.start_of(index) + place
+        members = self.chunks[index].members
+        return self.start_of(index) + (bisect_right(members, member) if after else bisect_left(members, member))
 
     def start_of(self, index: int) -> int:
-        """The rank of a chunk's first pair."""
+        """The rank of a chunk's first member."""
         starts = self.starts
-        known = len(starts)
-        if index < known:
-            return starts[index]
-        start = starts[known - 1] + len(self.chunks[known - 1]) if known else 0
-        starts.append(start)
-        for place in range(known, index):
-            start += len(self.chunks[place])
-            starts.append(start)
-        return start
+        if not starts:
+            starts.append(0)
+        for place in range(len(starts) - 1, index):
+            starts.append(starts[place] + len(self.chunks[place].members))
+        return starts[index]
 
     def pairs(self, start: int, stop: int) -> list[Pair]:
         """Score and member of the ranks from `start` up to but not including `stop`."""
@@ -176,21 +202,19 @@ class SortedSet:
             return []
         index = self.chunk_at(start)
         offset = start - self.starts[index]
-        found = self.chunks[index][offset : offset + stop - start]
+        found = self.chunks[index].cut(offset, offset + stop - start)
         while len(found) < stop - start:
             index += 1
-            found += self.chunks[index][: stop - start - len(found)]
+            found += self.chunks[index].cut(0, stop - start - len(found))
         return found
 
     def chunk_at(self, rank: int) -> int:
         """Which chunk has this rank. Looks no further than it must: the first ranks are asked for most."""
         starts = self.starts
-        if not starts:
-            starts.append(0)
-        last = len(starts) - 1
-        if rank < starts[last]:
+        last = max(0, len(starts) - 1)
+        if rank < self.start_of(last):
             return bisect_right(starts, rank) - 1
-        while rank >= starts[last] + len(self.chunks[last]):
-            starts.append(starts[last] + len(self.chunks[last]))
+        while rank >= starts[last] + len(self.chunks[last].members):
             last += 1
+            self.start_of(last)
         return last

@@ -15,10 +15,10 @@ def check(members: SortedSet, model: dict[bytes, float]) -> None:
     pairs = sorted((score, member) for member, score in model.items())
     assert members.scores == model
     assert members.pairs(0, len(model)) == pairs
-    assert [pair for chunk in members.chunks for pair in chunk] == pairs
-    assert members.lasts == [chunk[-1] for chunk in members.chunks]
-    assert all(0 < len(chunk) <= LARGEST_CHUNK for chunk in members.chunks)
-    ranks = [sum(len(chunk) for chunk in members.chunks[:index]) for index in range(len(members.chunks))]
+    assert [pair for chunk in members.chunks for pair in chunk.cut(0, LARGEST_CHUNK)] == pairs
+    assert members.lasts.cut(0, len(pairs)) == [chunk.cut(0, LARGEST_CHUNK)[-1] for chunk in members.chunks]
+    assert all(0 < len(chunk.members) == len(chunk.scores) <= LARGEST_CHUNK for chunk in members.chunks)
+    ranks = [sum(len(chunk.members) for chunk in members.chunks[:index]) for index in range(len(members.chunks))]
     assert members.starts == ranks[: len(members.starts)]
 
 
