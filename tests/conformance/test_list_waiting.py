@@ -393,6 +393,25 @@ def test_a_key_of_another_type_is_refused_when_a_later_one_wakes(talk: Session) 
     """)
 
 
+def test_a_list_and_a_sorted_set_are_waited_for_side_by_side(server: Server, talk: Session) -> None:
+    """Each waiting client is served by a key of its own type only."""
+    talk.play("""
+        scores> BZPOPMIN q 0
+        (blocks)
+        list> BLPOP q 0
+        (blocks)
+        > RPUSH q a
+        list<
+        ["q", "a"]
+        list> BLPOP q 0
+        (blocks)
+        > ZADD q 1 m
+        scores<
+        ["q", "m", "1"]
+    """)
+    assert server.blocked_clients() == 1
+
+
 def test_nobody_waits_inside_a_transaction(talk: Session) -> None:
     talk.play("""
         > RPUSH q a

@@ -1,4 +1,4 @@
-"""SORT of lists and sets, without the options that look into other keys."""
+"""SORT of lists, sets and sorted sets, without the options that look into other keys."""
 
 import pytest
 
@@ -19,6 +19,9 @@ def test_numbers_are_sorted_by_value(talk: Session) -> None:
         ["-1", "0", "2.5", "9", "10", "1e2", "inf"]
         > SADD s 3 1 2
         > SORT s
+        ["1", "2", "3"]
+        > ZADD z 1 3 2 2 3 1
+        > SORT z
         ["1", "2", "3"]
         > SORT missing
         []
@@ -105,6 +108,11 @@ def test_nothing_is_sorted_by_a_word_without_a_star(talk: Session) -> None:
         ["c", "a", "b"]
         > SORT q BY nosort DESC LIMIT 0 2
         ["b", "a"]
+        > ZADD z 1 b 2 c 3 a
+        > SORT z BY nosort
+        ["b", "c", "a"]
+        > SORT z BY nosort DESC LIMIT 1 5
+        ["c", "b"]
         > SADD s 10 9 b
         > SORT s BY nosort STORE r
         :3

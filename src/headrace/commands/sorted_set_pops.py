@@ -94,20 +94,19 @@ def parse_multi_pop(argv: list[bytes], index: int) -> tuple[list[bytes], bool, i
 
 
 def pop_first(ctx: Call, names: list[bytes], count: int, *, highest: bool, is_nested: bool) -> Outcome | None:
-    """Take from the first key that has something. None when none has."""
+    """Take from the first key that has something. None when none has. One of another type before it is refused."""
     for name in names:
-        # Quirk of Redis, kept: a key of another type is refused at once, but ignored while waiting.
-        value = ctx.find(name) if ctx.is_retrying else find_sorted_set(ctx, name)
-        if isinstance(value, SortedSet):
+        members = find_sorted_set(ctx, name)
+        if members is not None:
+            taken, record = take(ctx, name, members, count, highest=highest)
             ctx.touch(name)
-            taken, record = take(ctx, name, value, count, highest=highest)
             parts = [encode_bulk(name)]
             if is_nested:
                 parts.append(encode_array([encode_pair(ctx, pair) for pair in taken]))
             else:
                 score, member = taken[0]
                 parts += [encode_bulk(member), encode_double(score, resp3=ctx.resp3)]
-            return Outcome(encode_array(parts), record, name)
+            return Outcome(encode_array(parts), record)
     return None
 
 
