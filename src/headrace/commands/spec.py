@@ -223,7 +223,7 @@ class Command:
         self.place_keys(len(words))
         self.runs_when_gated = full_name in ("MULTI", "EXEC", "DISCARD", "WATCH", "UNWATCH", "QUIT", "RESET")
         self.answers_by_push = full_name in SUBSCRIBING  # Its replies are messages: CLIENT REPLY OFF lets them through.
-        self.runs_when_listening = full_name in (*SUBSCRIBING, "PING", "QUIT", "RESET")
+        self.runs_when_listening = full_name in SUBSCRIBING or full_name in ("PING", "QUIT", "RESET")
 
     def place_keys(self, position: int) -> None:
         """Work out where the keys stand."""

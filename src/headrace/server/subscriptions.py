@@ -60,11 +60,16 @@ class Inbox:
             self.check_open()
             self.take_out()
             self.broker.execute(call, words)
-            reply = call.out.pop(0)  # The confirmations, in one piece. Behind them there may be messages already.
             call.is_draining = False
             call.is_halted = call.is_closing
-        if reply[:1] == b"-":
-            raise self.line.decode(reply)
+            if call.postponed is not None:
+                call.postponed = None
+                raise ConnectionLost(
+                    f"{self.lines.url} is paused by CLIENT PAUSE; nothing was changed. Try again later."
+                )
+            reply = call.out.pop(0)  # The confirmations, in one piece. Behind them there may be messages already.
+            if reply[:1] == b"-":
+                raise self.line.decode(reply)
 
     def subscribe_to(self, channels: Iterable[bytes], patterns: Iterable[bytes]) -> None:
         self.run(b"SUBSCRIBE", channels)
@@ -132,6 +137,12 @@ class Inbox:
         self.broker.waiting[self.line.call.id] = self.line
         return min(left_s, LOOK_S) if self.broker.state.event_kinds & EXPIRED else left_s
 
+    def wait_no_more(self, message: Message | None) -> Message | None:
+        if not self.wakers:
+            self.line.wake = None
+            self.broker.waiting.pop(self.line.call.id, None)
+        return message
+
     def wake_all(self) -> None:
         for wake in list(self.wakers):  # Those who wake up leave the list without the lock.
             wake()
@@ -164,7 +175,7 @@ class Subscription(Inbox):
                 message = self.take()
                 left_s = deadline_s - time.monotonic()
                 if message is not None or left_s <= 0:
-                    return message
+                    return self.wait_no_more(message)
                 woken.clear()
                 pause_s = self.wait_more(woken.set, left_s)
             try:
@@ -194,6 +205,7 @@ class AsyncSubscription(Inbox):
                 message = self.take()
                 left_s = deadline_s - time.monotonic()
                 if message is not None or left_s <= 0:
+                    self.wait_no_more(message)
                     break
                 future = loop.create_future()
                 wake = waker(loop, future)

@@ -69,6 +69,7 @@ def test_one_who_waits_is_woken_by_a_message(desk: Desk, pool: ThreadPoolExecuto
     desk("PUBLISH", "news", "hi")
 
     assert answer.result(LONG_S) == (b"news", b"hi", None)
+    assert desk.broker.waiting == {}
 
 
 def test_each_message_goes_to_one_of_several_threads(desk: Desk, pool: ThreadPoolExecutor) -> None:
@@ -186,6 +187,19 @@ def test_events_of_expired_keys_come_without_anybody_s_command(
     clock.advance(s=2)
 
     assert answer.result(LONG_S) == (b"__keyevent@0__:expired", b"k", None)
+
+
+def test_a_paused_broker_refuses_and_changes_nothing(desk: Desk, clock: ManualClock) -> None:
+    listening = desk.transport.subscription()
+    desk("CLIENT", "PAUSE", 1000)
+
+    with pytest.raises(ConnectionLost, match="is paused"):
+        listening.subscribe([b"news"])
+    clock.advance(s=2)
+    assert desk("PUBLISH", "news", "hi") == 0
+    listening.subscribe([b"news"])
+    assert desk("PUBLISH", "news", "hi") == 1
+    assert listening.next(0) == (b"news", b"hi", None)
 
 
 def test_a_refused_subscription_is_an_error(desk: Desk) -> None:
