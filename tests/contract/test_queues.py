@@ -240,6 +240,23 @@ def test_options_of_a_push_work_on_our_broker_and_are_refused_elsewhere(client, 
     wait_until(lambda: queue.pop() == [] and client.queue(dead).pop() != [], "the dead letter")
 
 
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_both_protocols_give_the_same(connect, name, protocol):
+    client = connect(protocol=protocol)
+    queue, inbox = client.queue(name), client.list(f"{name}-list")
+    queue.push("a", "b")
+
+    assert bodies(queue.pop(wait="1s")) == [b"a"]
+    assert queue.pop(count=5)[0].nack()
+    assert (queue.info().undelivered, queue.stats().nacks, queue.stats().paused) == (1, 1, "none")
+    assert [one.deliveries for one in queue.inspect(pending=True)] == [1]
+    inbox.push("x", "y")
+    assert inbox.pop(wait="1s") + inbox.pop() + inbox.pop(wait="10ms") == [b"x", b"y"]
+    with client.channel(name).listen(wait="20s") as messages:
+        client.channel(name).publish("hi")
+        assert next(messages).text == "hi"
+
+
 # What is refused
 
 

@@ -216,6 +216,8 @@ def test_without_scripts_the_features_that_need_none_go_on(
         group.read("ann", claim_idle="1m")
     with pytest.raises(Unsupported, match="for 'trim' here"):
         stream.trim(keep=1)
+    with pytest.raises(Unsupported, match="for 'queue_push' here"):
+        stream.client.queue("q").push("x")
     assert group.ack(first.id, second.id) == 2
     assert stream.trim(keep=1, force=True).removed == 1
 

@@ -118,6 +118,11 @@ local function order_of(id)
 end
 
 local function plain_id(id)
+  if #id <= 20 and (id:find('^[1-9]%d*%-[1-9]%d*$') or id:find('^[1-9]%d*%-0$')) then
+    return id -- As the server wrote it, which is nearly always so.
+  elseif not order_of(id) then
+    return nil
+  end
   local first, second = (id:find('-', 1, true) and id or id .. '-0'):match('^0*(%d+)%-0*(%d+)$')
   return first .. '-' .. second
 end
@@ -129,10 +134,10 @@ local function read_ids(words)
     return nil, redis.error_reply('ERR at most ' .. MOST .. ' elements in one call on this server')
   end
   for _, word in ipairs(words) do
-    if not order_of(word) then
+    local id = plain_id(word)
+    if not id then
       return nil, redis.error_reply('ERR Invalid stream ID specified as stream command argument')
     end
-    local id = plain_id(word)
     if not seen[id] then
       ids[#ids + 1] = id
       seen[id] = true
@@ -292,14 +297,16 @@ local function deliver_again(queue, ids, just_id)
     end
     part = {}
   end
+  local last_order = ''
   for _, id in ipairs(ids) do
-    if #part == 0 or order_of(id) < order_of(part[#part]) then
+    local order = order_of(id)
+    if #part == 0 or order < last_order then
       place_part()
       while pile < PILES and #redis.call('XPENDING', queue.key, GROUP, '(' .. id, '+', 1, pile) > 0 do
         pile = pile + 1
       end
     end
-    part[#part + 1] = id
+    part[#part + 1], last_order = id, order
   end
   place_part()
   remember_pile(queue, pile)
