@@ -1,4 +1,4 @@
-"""Programs written with other people's libraries, run in their own environment against `headrace serve`."""
+"""Programs written with other people's libraries, run in their own environments against `headrace serve`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 from headrace.testing import RunningBroker, running_broker
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / "build" / "ecosystem-env" / "bin" / "python"
+BUILD = Path(__file__).resolve().parents[2] / "build"
 PROGRAMS = Path(__file__).parent / "programs"
 PATIENCE_S = 300
 
@@ -28,8 +27,9 @@ def broker() -> Iterator[RunningBroker]:
 def run(broker: RunningBroker) -> Run:
     """Runs one of the programs with the broker's URL and further words."""
 
-    def run(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(PYTHON), str(PROGRAMS / program), broker.url, *words]
+    def run(program: str, *words: str, environment: str = "ecosystem") -> subprocess.CompletedProcess[str]:
+        python = BUILD / f"{environment}-env" / "bin" / "python"
+        command = [str(python), str(PROGRAMS / program), broker.url, *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
     return run

@@ -24,6 +24,7 @@ TITLES: Final = {
     "queue": "Reliable queues",
     "headrace": "Steps of headrace",
     "transactions": "Transactions",
+    "scripting": "Scripts",
     "connection": "Connections",
     "server": "Server",
 }

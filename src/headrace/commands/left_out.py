@@ -2,9 +2,7 @@
 
 from typing import Final
 
-LUA: Final = frozenset(
-    (b"EVAL", b"EVALSHA", b"EVAL_RO", b"EVALSHA_RO", b"SCRIPT", b"FCALL", b"FCALL_RO", b"FUNCTION")
-)  # fmt: skip
+LUA: Final = frozenset((b"EVAL_RO", b"EVALSHA_RO", b"FCALL", b"FCALL_RO", b"FUNCTION"))
 NO_LUA: Final = (
     "headrace runs no Lua, because scripting is where most of Redis's security holes come from; use a command that does"
     " the step at once (SET IFEQ, DELEX, LMOVE, HR.*), MULTI with WATCH, or a real Redis or Valkey"

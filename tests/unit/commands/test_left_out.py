@@ -7,12 +7,8 @@ import pytest
 from support.memory import MemoryBroker, Refusal
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["EVAL return\\ 1 0", "evalsha abc 0", "EVAL_RO x 0", "EVALSHA_RO x 0", "SCRIPT LOAD x", "SCRIPT", "FCALL f 0",
-     "FCALL_RO f 0", "FUNCTION LIST", "function"],
-)  # fmt: skip
-def test_scripts_are_refused_with_the_reason(broker: MemoryBroker, command: str) -> None:
+@pytest.mark.parametrize("command", ["EVAL_RO x 0", "evalsha_ro x 0", "FCALL f 0", "FCALL_RO f 0", "FUNCTION LIST"])
+def test_commands_for_scripts_are_unknown_and_say_why(broker: MemoryBroker, command: str) -> None:
     refused = broker(command)
     name = command.split()[0]
     assert isinstance(refused, Refusal)
@@ -21,7 +17,21 @@ def test_scripts_are_refused_with_the_reason(broker: MemoryBroker, command: str)
     assert broker("COMMAND", "INFO", name) == [None]
 
 
-def test_a_script_in_a_transaction_spoils_it(broker: MemoryBroker) -> None:
+@pytest.mark.parametrize(
+    "command", [["EVAL", "return 1", 0], ["EVALSHA", "abc", 0], ["SCRIPT", "LOAD", "return 1"], ["EVAL", "", "x"]]
+)
+def test_a_script_is_refused_with_the_reason(broker: MemoryBroker, command: list[str | int]) -> None:
+    refused = broker(*command)
+    assert isinstance(refused, Refusal)
+    assert str(refused).startswith("ERR headrace runs no Lua, because ")
+    assert "\n" not in str(refused)
+
+
+def test_a_script_that_is_unknown_does_not_exist(broker: MemoryBroker) -> None:
+    assert broker("SCRIPT EXISTS 0000000000000000000000000000000000000000") == [0]
+
+
+def test_a_command_for_scripts_spoils_a_transaction(broker: MemoryBroker) -> None:
     broker("MULTI")
-    assert isinstance(broker("EVAL", "return 1", 0), Refusal)
+    assert isinstance(broker("FCALL", "f", 0), Refusal)
     assert broker("EXEC") == Refusal("EXECABORT Transaction discarded because of previous errors.")

@@ -26,7 +26,7 @@ QUEUE_STEPS: Final = (
 )  # fmt: skip
 STEPS: Final = ("ackdel", "add", "claim", "trim", *QUEUE_STEPS)
 REFUSED_WHEN_FULL: Final = ("add", "queue_push", "queue_pushx")  # A server that is out of memory runs all others.
-NOT_THERE: Final = ("unknown command", "Could not find scripting engine", "Engine 'lua' not found")
+NOT_THERE: Final = ("unknown command", "runs no Lua", "Could not find scripting engine", "Engine 'lua' not found")
 
 
 class Scripts:
