@@ -126,7 +126,7 @@ class Call:
         "state", "id", "db", "now_ms", "resp3", "out", "journaling",
         "is_gated", "is_halted", "is_blocked", "is_draining", "is_closing", "is_retrying", "may_block",
         "blocked_on", "postponed",
-        "queue", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
+        "queue", "queue_bytes", "queue_failed", "watching", "is_stale", "reply_mode", "skips_next",
         "name", "library", "library_version", "address", "local_address", "created_ms", "active_ms", "last_command",
         "no_evict", "no_touch", "commands_run", "bytes_in", "bytes_out", "killed_by",
         "is_listening", "pushes", "pushed_bytes",
@@ -150,6 +150,7 @@ class Call:
         self.blocked_on: Waiter | None = None
         self.postponed: list[bytes] | None = None  # A command held back by CLIENT PAUSE.
         self.queue: list[list[bytes]] | None = None  # Commands since MULTI.
+        self.queue_bytes = 0  # Of their words.
         self.queue_failed = False
         self.watching: set[tuple[int, bytes]] = set()
         self.is_stale = False  # A watched key has changed.

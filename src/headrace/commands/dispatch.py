@@ -9,7 +9,7 @@ the order they blocked.
 from typing import Final
 
 from headrace.commands.call import Call, State
-from headrace.commands.left_out import reason_for
+from headrace.commands.left_out import NO_LUA, reason_for
 from headrace.commands.memory_limit import OUT_OF_MEMORY, is_refused
 from headrace.commands.outcome import Outcome
 from headrace.commands.publishing import notice_missed, publish_events
@@ -31,6 +31,7 @@ CHANGE_ONE: Final = frozenset(
 )
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
+MAX_QUEUE_BYTES: Final = 1024 * 1024 * 1024  # Of one transaction: client-query-buffer-limit, which ends it in Redis.
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
 
 
@@ -146,6 +147,8 @@ def resolve(argv: list[bytes]) -> Command:
     found = command.subcommands.get(argv[1])
     if found is None:
         found = command.subcommands.get(argv[1].upper())
+    if found is None and command.group == "scripting":
+        raise CommandError(f"ERR {NO_LUA}")
     if found is None:
         asked = argv[1][:SHOWN_ARGUMENTS].decode("utf-8", "surrogateescape")
         raise CommandError(f"ERR unknown subcommand '{asked}'. Try {command.name.upper()} HELP.")
@@ -243,13 +246,23 @@ def queue_or_run(ctx: Call, command: Command, argv: list[bytes]) -> bytes:
         if not command.may_queue:
             ctx.queue_failed = True
             raise CommandError("ERR Command not allowed inside a transaction")
-        ctx.queue.append(argv)
+        add_to_queue(ctx, ctx.queue, argv)
         return QUEUED
     command.calls += 1
     outcome = run(ctx, command, argv)
     if outcome.wake is not None:
         ctx.wake(ctx.db.number, outcome.wake)
     return outcome.reply
+
+
+def add_to_queue(ctx: Call, queue: list[list[bytes]], argv: list[bytes]) -> None:
+    ctx.queue_bytes += sum([len(word) for word in argv])
+    if ctx.queue_bytes > MAX_QUEUE_BYTES:
+        queue.clear()
+        ctx.is_closing = True
+        ctx.is_halted = True
+        raise CommandError("ERR the commands since MULTI exceed the query buffer limit")
+    queue.append(argv)
 
 
 def is_held_back(ctx: Call, command: Command) -> bool:

@@ -20,6 +20,7 @@ def multi(ctx: Call, argv: list[bytes]) -> Outcome:
     if ctx.queue is not None:
         raise CommandError("ERR MULTI calls can not be nested")
     ctx.queue = []
+    ctx.queue_bytes = 0
     ctx.queue_failed = False
     ctx.refresh_gate()
     return OK

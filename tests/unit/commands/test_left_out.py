@@ -18,8 +18,12 @@ def test_commands_for_scripts_are_unknown_and_say_why(broker: MemoryBroker, comm
 
 
 @pytest.mark.parametrize(
-    "command", [["EVAL", "return 1", 0], ["EVALSHA", "abc", 0], ["SCRIPT", "LOAD", "return 1"], ["EVAL", "", "x"]]
-)
+    "command",
+    [
+        ["EVAL", "return 1", 0], ["EVAL", "", "x"], ["EVALSHA", "abc", 0], ["SCRIPT", "LOAD", "return 1"],
+        ["SCRIPT", "KILL"], ["SCRIPT", "FLUSH"], ["SCRIPT", "HELP"],
+    ],
+)  # fmt: skip
 def test_a_script_is_refused_with_the_reason(broker: MemoryBroker, command: list[str | int]) -> None:
     refused = broker(*command)
     assert isinstance(refused, Refusal)

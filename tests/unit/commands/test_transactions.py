@@ -204,3 +204,11 @@ def test_a_watched_key_that_had_expired_already_has_not_changed(broker: MemoryBr
     broker("EXISTS k")
 
     assert broker("EXEC") == [0]
+
+
+def test_a_transaction_that_grows_without_end_is_ended(broker: MemoryBroker) -> None:
+    client = broker.client()
+    client("MULTI")
+    client.call.queue_bytes = 1024**3 - 10  # As if so much was queued already.
+    assert client("GET abcdefgh") == Refusal("ERR the commands since MULTI exceed the query buffer limit")
+    assert client.is_closed
