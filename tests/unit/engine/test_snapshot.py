@@ -168,6 +168,17 @@ def test_a_stream_whose_last_node_went_is_saved_without_one(broker: MemoryBroker
     assert dump_value(part.value) == dump_value(stream)
 
 
+def test_room_that_was_spared_for_the_next_node_is_remembered(broker: MemoryBroker) -> None:
+    broker("CONFIG SET stream-node-max-entries 5")
+    for line in ("XADD s 1-0 f v", "XADD s 2-0 f v", "XDEL s 2-0", "XTRIM s MINID 2"):
+        broker(line)
+    stream = broker.state.databases[0].values[b"s"]
+    part = load_part(dump_part(0, b"s", stream, 0, 1, nowhere), stream.limits)
+
+    assert part.value is not None
+    assert part.value.spared_room == stream.spared_room == 3
+
+
 # Refusals
 
 
