@@ -132,6 +132,7 @@ def mistakes(client: Client) -> None:
     client.stream(b"orders")  # type: ignore[arg-type]
     client.queue("jobs").push({"a": 1})  # type: ignore[arg-type]
     client.queue("jobs").recover()  # type: ignore[call-arg]
+    client.queue("jobs").pause("sideways")  # type: ignore[arg-type]
     client.channels("news.*").publish("hi")  # type: ignore[attr-defined]
 
 

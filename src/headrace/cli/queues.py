@@ -1,7 +1,7 @@
 """headrace queues: reliable queues from the command line: what is in them, pushing, popping, and what got stuck."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -196,7 +196,7 @@ def pause(
 
     if only_in and only_out:
         raise WrongUsage("--in and --out together are the default; give one of them, or none.")
-    mode = "in" if only_in else "out" if only_out else "all"
+    mode: Literal["in", "out", "all"] = "in" if only_in else "out" if only_out else "all"
     with open_client(url) as broker:
         broker.queue(queue).pause(mode)
     show_facts({"queue": queue, "paused": mode})

@@ -1,7 +1,7 @@
 """As reliable_queue.py, awaited. Written by tools/async_client.py from that one; change it there."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from headrace.client import queue_flows
 from headrace.client.queue_flows import PushOptions
@@ -126,7 +126,7 @@ class AsyncQueue:
 
     # Managing
 
-    async def pause(self, mode: str = "all") -> None:
+    async def pause(self, mode: Literal["in", "out", "all"] = "all") -> None:
         """Take no elements "in", give none "out", or "all": neither."""
         await self.client.run(queue_flows.pause(self.client._facts, self.name, mode))
 

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.client.flow import Flow
-from headrace.client.queue_flows import check_count, encode_element
+from headrace.client.queue_flows import check_count, encode_element, sized_parts_of
 from headrace.client.requests import BLOCK_MS, Request, Word, number
 from headrace.errors import CommandError, ConfigError
 
 
 def push(name: str, elements: Sequence[Any], *, left: bool) -> Flow[int]:
-    """How many there are now."""
+    """How many there are now. More than 1,000 elements, or 16 MB, go in several calls."""
     words = [encode_element(element) for element in elements]
     if not words:
         return (yield from length(name))
-    return (yield from Request(("LPUSH" if left else "RPUSH", name, *words), number, name, kind="list").run())
+    size = 0
+    for part in sized_parts_of(words):
+        size = yield from Request(("LPUSH" if left else "RPUSH", name, *part), number, name, kind="list").run()
+    return size
 
 
 def pop(name: str, count: int, wait_ms: int, *, right: bool) -> Flow[list[bytes]]:

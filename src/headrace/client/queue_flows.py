@@ -1,7 +1,7 @@
 """Reliable queues, written once for both flavours: RQ.* on our broker, the steps of functions/queue_*.lua elsewhere.
 
-Whatever names or brings more than 1,000 elements is several calls. Nothing that delivers, returns or removes elements
-is repeated by itself when its answer is lost: what was delivered then is found by a recover.
+Whatever names or brings more than 1,000 elements, or pushes more than 16 MB, is several calls. Nothing that delivers,
+returns or removes elements is repeated by itself when its answer is lost: what was delivered then is found by a recover.
 """
 
 import time
@@ -22,6 +22,7 @@ T = TypeVar("T")
 Row = tuple[str, str, bytes]  # Queue, ID and body of an element that was handed out.
 
 MOST: Final = 1000  # Elements in one call. functions/queue.lua has the same number.
+MOST_BYTES: Final = 1 << 24  # And so many bytes, unless a single element has more.
 COUNTS: Final = ("undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead", "expired")
 PAUSE_MODES: Final = ("in", "out", "all", "none")
 POLL_MS: Final = 1000  # How often a waiting pop looks again where RQ.POP cannot wait.
@@ -66,8 +67,23 @@ def call(
 
 
 def parts_of(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """What goes into one call each."""
     for start in range(0, len(items), MOST):
         yield items[start : start + MOST]
+
+
+def sized_parts_of(elements: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """The same for elements, which may be large."""
+    part: list[bytes] = []
+    size = 0
+    for element in elements:
+        if part and (len(part) == MOST or size + len(element) > MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(element)
+        size += len(element)
+    if part:
+        yield part
 
 
 def encode_element(value: Any, what: str = "an element") -> bytes:
@@ -102,7 +118,7 @@ def push(facts: Facts, queue: str, elements: Sequence[Any], options: PushOptions
             "limit for a single element. Our own broker can: headrace serve."
         )
     ids: list[str] = []
-    for part in parts_of(words):
+    for part in sized_parts_of(words):
         if asked:
             argv = ("RQ.PUSHX", queue, *asked, "ELEMENTS", len(part), *part)
             ids += yield from Request(argv, read_ids, queue, kind="queue").run()

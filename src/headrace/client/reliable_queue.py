@@ -9,7 +9,7 @@ What was popped and not acknowledged, because its consumer died or its answer go
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from headrace.client import queue_flows
 from headrace.client.queue_flows import PushOptions
@@ -134,7 +134,7 @@ class Queue:
 
     # Managing
 
-    def pause(self, mode: str = "all") -> None:
+    def pause(self, mode: Literal["in", "out", "all"] = "all") -> None:
         """Take no elements "in", give none "out", or "all": neither."""
         self.client.run(queue_flows.pause(self.client._facts, self.name, mode))
 

@@ -23,6 +23,7 @@ local BACK, MOVING = 'back', 'moving'
 local MOST = 1000 -- Elements in one call, so that none keeps the server for long. Lua's stack takes about 8000 words.
 local PILES = 512 -- With more, the order in the last pile is that of IDs.
 local CLOCK_READS = 10
+local LATE_MS = 1000 -- A last delivery that lies further ahead was before the clock went back.
 local HIGHEST = '18446744073709551615'
 local LARGEST = '9223372036854775807'
 local WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
@@ -203,7 +204,7 @@ local function delivered_among(queue, ids)
   return found
 end
 
--- How many are delivered and how many are given back, and the piles, each with its name and its size.
+-- How many are delivered and how many of the undelivered ones were given back; and the piles, in their order.
 local function count_pending(queue)
   local delivered, back, piles = 0, 0, {}
   for _, row in ipairs(redis.call('XPENDING', queue.key, GROUP)[4] or {}) do
@@ -217,6 +218,11 @@ local function count_pending(queue)
   end
   table.sort(piles, function(one, other) return one.number < other.number end)
   return delivered, back, piles
+end
+
+-- Others may have deleted entries that are pending still: then it is not exact, but never below zero.
+local function count_undelivered(queue, delivered)
+  return math.max(0, redis.call('XLEN', queue.key) - delivered)
 end
 
 -- Elements of a pile from an ID on: [id, pile, ms since the delivery, deliveries], and when that was as `ms`. Redis 7.0
@@ -261,10 +267,11 @@ local function by_delivery(queue, page)
   end
 end
 
--- The first pile that a delivery of this moment may go to.
+-- The first pile that a delivery of this moment may go to. A clock that went back is not waited for.
 local function first_pile(queue)
   local last_ms, pile = numbers_of(queue, LAST)
-  return last_ms > 0 and now_ms() <= last_ms and pile or 1
+  local ahead_ms = last_ms - now_ms()
+  return ahead_ms >= 0 and ahead_ms < LATE_MS and pile or 1
 end
 
 -- Remembered only where it matters: in the first pile nothing can be out of order.

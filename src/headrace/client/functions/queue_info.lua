@@ -9,7 +9,7 @@ if not queue then
   return problem or redis.error_reply(EMPTY_KEY)
 end
 local delivered = count_pending(queue)
-local reply = {'undelivered', redis.call('XLEN', queue.key) - delivered, 'delivered', delivered}
+local reply = {'undelivered', count_undelivered(queue, delivered), 'delivered', delivered}
 if ARGV[1] == 'STATS' then
   local nacks, redeliveries = numbers_of(queue, COUNTS)
   local is_in, is_out = numbers_of(queue, PAUSED)

@@ -29,7 +29,7 @@ count = math.min(count, MOST)
 
 local key = queue.key
 local delivered, back = count_pending(queue)
-local undelivered = redis.call('XLEN', key) - delivered
+local undelivered = count_undelivered(queue, delivered)
 local total = is_pending and delivered or undelivered
 start = start < 0 and total + start or start
 if start < 0 or start >= total then

@@ -23,13 +23,14 @@ for i = 1, #ARGV, 2 do
 end
 local left = math.min(count, MOST)
 
-local queues = {}
+local queues, seen = {}, {}
 for _, key in ipairs(KEYS) do
   local queue, problem = open_queue(key)
   if problem then
     return problem
   end
-  queues[#queues + 1] = queue
+  queues[#queues + 1] = not seen[key] and queue or nil
+  seen[key] = true
 end
 
 local reply = {}
