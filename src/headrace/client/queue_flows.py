@@ -1,7 +1,7 @@
 """Reliable queues, written once for both flavours: RQ.* on our broker, the steps of functions/queue_*.lua elsewhere.
 
 Whatever names or brings more than 1,000 elements, or pushes more than 16 MB, is several calls. Nothing that delivers,
-returns or removes elements is repeated by itself when its answer is lost: what was delivered then is found by a recover.
+returns or removes elements is repeated by itself when its answer is lost: a recover finds what was delivered then.
 """
 
 import time
