@@ -276,8 +276,9 @@ def is_held_back(ctx: Call, command: Command) -> bool:
     if not state.pause_is_for_writes:
         return True
     if command.full_name == "exec" and ctx.queue is not None:
-        return any(found is not None and found.is_write for found in [find_command(queued[0]) for queued in ctx.queue])
-    return command.is_write and ctx.queue is None
+        found = [find_command(queued[0]) for queued in ctx.queue]
+        return any([one is not None and one.waits_for_writes for one in found])
+    return command.waits_for_writes and ctx.queue is None
 
 
 def end_pause(state: State) -> None:

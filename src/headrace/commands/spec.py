@@ -172,7 +172,7 @@ class Command:
     __slots__ = (
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
-        "is_write", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
+        "waits_for_writes", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
         "denies_oom", "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at",
         "key_token", "key_places",
     )  # fmt: skip
@@ -207,7 +207,8 @@ class Command:
         self.calls = 0
         self.failed = 0
         self.rejected = 0
-        self.is_write = "write" in self.flags
+        # Held back by CLIENT PAUSE WRITE: writes, and what Redis would send to its replicas.
+        self.waits_for_writes = "write" in self.flags or full_name in ("PUBLISH", "SPUBLISH")
         self.denies_oom = "denyoom" in self.flags
         self.may_be_large = self.full_name not in ANSWER_LITTLE
         self.may_queue = "no_multi" not in self.flags

@@ -209,3 +209,14 @@ def test_too_many_words_for_a_list_of_channels_are_refused(broker: MemoryBroker)
     assert broker("PUBSUB channels a b") == Refusal(
         "ERR unknown subcommand or wrong number of arguments for 'channels'. Try PUBSUB HELP."
     )
+
+
+def test_a_pause_of_writes_holds_back_messages_too(broker: MemoryBroker, clock: ManualClock) -> None:
+    ann = listening(broker, "SUBSCRIBE news")
+    bob = broker.client()
+    broker("CLIENT PAUSE 1000 WRITE")
+
+    bob.send("PUBLISH news hi")
+    assert (bob.replies(), ann.replies()) == ([], [])
+    clock.advance(s=2)
+    assert (bob.replies(), ann.replies()) == ([1], [[b"message", b"news", b"hi"]])
