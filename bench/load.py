@@ -177,7 +177,7 @@ class Adder:
     def hear(self, data: bytes) -> bytes | None:
         # The first byte is a reply's own only at the start of a turn; later it may be the middle of an ID.
         if b"\n-" in data or (self._left == self._lines and data[0] == 45):
-            raise LoadError(f"XADD was answered with: {_first_error(data)}")
+            raise LoadError(f"XADD was answered with: {first_error(data)}")
         self._left -= data.count(b"\n")
         if self._left > 0:
             return None
@@ -273,7 +273,7 @@ class GroupReader:
         if self._heard:
             data = self._heard + data
         if not data.startswith(self._prefix[: len(data)]) or b"\n-" in data or len(data) > self._expected:
-            raise LoadError(f"XREADGROUP or XACK was answered with: {_first_error(data)}")
+            raise LoadError(f"XREADGROUP or XACK was answered with: {first_error(data)}")
         if len(data) < self._expected:
             self._heard = data
             return None
@@ -296,7 +296,7 @@ class GroupReader:
         return b"".join(parts)
 
 
-def _first_error(data: bytes) -> str:
+def first_error(data: bytes) -> str:
     lines = [line for line in data.split(b"\r\n") if line.startswith(b"-")]
     return lines[0].decode(errors="replace") if lines else repr(data[:80])
 
