@@ -48,7 +48,7 @@ def test_a_consumer_that_is_killed_while_it_waits_swallows_nothing(kind, name):
 
 
 @pytest.mark.parametrize("kind", kinds(ours=True))
-def test_of_100_that_wait_one_is_killed_and_no_element_is_swallowed(kind, name):
+def test_of_100_that_wait_one_goes_away_and_no_element_is_swallowed(kind, name):
     with kind.start() as server:
         asyncio.run(kill_one_of_many(server, name))
 
