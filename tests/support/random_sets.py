@@ -23,6 +23,7 @@ BAD_SCORES = [b"nan", b"one", b"", b" 1", b"1e400", b"1e-400", b"0x10", b"5.", b
 BAD_SCORES += [b"1e", b"--1"]
 ENDS = [b"-inf", b"+inf", b"inf", b"(0", b"(1", b"0", b"1", b"2.5", b"(2.5", b"-3", b"(1000", b"(inf"]
 LEX_ENDS = [b"-", b"+", b"[a", b"(a", b"[c", b"(c", b"[", b"(", b"[zz", b"(1"]
+CHANCE = (b"SPOP", b"SRANDMEMBER", b"ZRANDMEMBER")
 PLACES = [b"0", b"1", b"2", b"-1", b"-2", b"5", b"-100", b"100"]
 
 
@@ -55,7 +56,7 @@ class SetAlphabet:
 
     def command(self, random: Random) -> Command:
         words = random.choice(self.makers)(random)
-        if random.randrange(100) < self.nonsense:
+        if random.randrange(100) < self.nonsense and words[0] not in CHANCE:
             words = spoil(random, words)
         if random.randrange(20) == 0:
             words = [word.lower() if word.isalpha() and len(word) > 3 else word for word in words]
@@ -254,7 +255,7 @@ class SetAlphabet:
         )
 
 
-UNORDERED = (b"SMEMBERS", b"SUNION", b"SINTER", b"SDIFF", b"SPOP", b"SRANDMEMBER", b"ZRANDMEMBER")
+UNORDERED = (b"SMEMBERS", b"SUNION", b"SINTER", b"SDIFF", *CHANCE)
 
 
 def normalise_sets(command: Command, reply: Any) -> Any:

@@ -136,7 +136,8 @@ def intersect(request: Request) -> dict[bytes, float]:
             value = other.scores.get(member)
             if value is None:
                 break
-            total = request.combine(total, other.weighted(value))
+            # Quirk of Redis, kept: inf times 0 is 0 of the smallest set only; of another one it makes the sum 0.
+            total = request.combine(total, other.weight * value)
         else:
             found[member] = total
     return found
