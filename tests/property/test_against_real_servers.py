@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from support.memory import ManualClock, MemoryBroker
 from support.random_commands import NEWEST, Alphabet, Command, Symbols, normalise
 from support.random_list_commands import ListAlphabet, may_wait
+from support.random_sets import SetAlphabet, normalise_sets
 from support.random_values import ValueAlphabet, normalise_value
 from support.servers import Kind, Server, present_kinds
 from support.wire import Wire, encode
@@ -29,9 +30,10 @@ OLDEST = (7, 2)  # Redis 7.0 makes consumers at other times and checks less.
 RIVALS = [kind for kind in present_kinds() if not kind.ours and kind.dialect >= OLDEST]
 NODE_ENTRIES = 3  # Small nodes on both sides, so that approximate trimming has something to do.
 
-ALPHABETS: dict[str, type[Alphabet] | type[ListAlphabet] | type[ValueAlphabet]] = {
+ALPHABETS: dict[str, type[Alphabet] | type[ListAlphabet] | type[SetAlphabet] | type[ValueAlphabet]] = {
     "streams": Alphabet,
     "lists": ListAlphabet,
+    "sets": SetAlphabet,
     "values": ValueAlphabet,
 }
 
@@ -98,7 +100,11 @@ def compare(rival: Rival, area: str, session: Session) -> None:
     for index, command in enumerate(commands):
         expected = normalise(command, theirs[index], end_ms, rival.version)
         got = normalise(command, ours[index], start_ms, rival.version)
-        assert normalise_value(command, got) == normalise_value(command, expected), shown(commands[: index + 1])
+        assert without_order(command, got) == without_order(command, expected), shown(commands[: index + 1])
+
+
+def without_order(command: Command, reply: Any) -> Any:
+    return normalise_sets(command, normalise_value(command, reply))
 
 
 def shown(commands: list[Command]) -> str:
