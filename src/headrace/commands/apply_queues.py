@@ -23,7 +23,9 @@ def get_queue(db: Keyspace, key: bytes) -> ReliableQueue:
 
 
 def push(state: State, db: Keyspace, record: Record) -> None:
-    get_queue(db, record[2]).push(id_of(record[3]), record[4:])
+    queue = get_queue(db, record[2])
+    queue.begin_at(id_of(record[3]))
+    queue.push(queue.last_ms, record[4:])
 
 
 def push_with(state: State, db: Keyspace, record: Record) -> None:
@@ -31,7 +33,9 @@ def push_with(state: State, db: Keyspace, record: Record) -> None:
     options = None
     if retry_ms or max_deliveries:
         options = Options(retry_ms, max_deliveries, record[8])
-    get_queue(db, record[2]).push_with(id_of(record[3]), record[9:], options, ready_ms, expires_ms)
+    queue = get_queue(db, record[2])
+    queue.begin_at(id_of(record[3]))
+    queue.push_with(queue.last_ms, record[9:], options, ready_ms, expires_ms)
 
 
 def deliver(state: State, db: Keyspace, record: Record) -> None:

@@ -73,11 +73,10 @@ def rq_pushx(ctx: Call, argv: list[bytes]) -> Outcome:
     now_ms = ctx.now_ms
     ready_ms = now_ms + options.delay_ms if options.delay_ms else NEVER_MS
     expires_ms = now_ms + options.ttl_ms if options.ttl_ms else NEVER_MS
-    first_id = queue.next_id(now_ms)
     treatment = None
     if options.retry_ms or options.max_deliveries:
         treatment = Options(options.retry_ms, options.max_deliveries, options.dead_letter)
-    names = queue.push_with(first_id, bodies, treatment, ready_ms, expires_ms)
+    names = queue.push_with(now_ms, bodies, treatment, ready_ms, expires_ms)
     ctx.state.changes += len(bodies) - 1
     ctx.notify(MODULE, b"rq.push", name)
     record = CHANGED

@@ -63,8 +63,7 @@ def get_open_queue(ctx: Call, name: bytes) -> ReliableQueue:
 
 
 def push(ctx: Call, name: bytes, queue: ReliableQueue, bodies: list[bytes]) -> Outcome:
-    first_id = queue.next_id(ctx.now_ms)
-    names = queue.push(first_id, bodies)
+    names = queue.push(ctx.now_ms, bodies)
     ctx.state.changes += len(bodies) - 1
     ctx.notify(MODULE, b"rq.push", name)
     record = encode_record(QUEUE_PUSH, ctx.db.number, name, names[0], *bodies) if ctx.journaling else CHANGED

@@ -8,7 +8,6 @@ from headrace.commands.outcome import EMPTY_ARRAY, Outcome
 from headrace.commands.queue_steps import encode_element, find_queue
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import command, integer, key, oneof, optional, word
-from headrace.engine.ids import name_of
 from headrace.engine.queue_element import Element
 from headrace.engine.reliable_queue import ReliableQueue
 from headrace.errors import CommandError
@@ -101,7 +100,7 @@ def rq_stats(ctx: Call, argv: list[bytes]) -> Outcome:
     facts = [
         "undelivered", queue.count_undelivered(), "delivered", len(queue.delivered), "delayed", len(queue.delayed),
         "nacks", queue.nacks, "redeliveries", queue.redeliveries, "dead", queue.dead, "expired", queue.expired,
-        "paused", direction_of(queue), "last-id", name_of(queue.last_id),
+        "paused", direction_of(queue), "last-id", queue.last_name(),
     ]  # fmt: skip
     return Outcome(encode(facts, resp3=ctx.resp3))
 

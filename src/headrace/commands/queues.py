@@ -170,12 +170,14 @@ def pop_from(ctx: Call, name: bytes, queue: ReliableQueue, count: int, rows: lis
     if not taken:
         return
     ctx.state.changes += taken
-    ctx.state.touch(ctx.db.number, name)
+    if ctx.state.watched:
+        ctx.state.touch(ctx.db.number, name)
     if delivered:
         ctx.notify(MODULE, b"rq.pop", name)
-    bring_forward(ctx, name, queue)
-    dead_names = [element.name for element in dead]
+    if queue.alarms.heap:
+        bring_forward(ctx, name, queue)
     if ctx.journaling:
+        dead_names = [element.name for element in dead]
         numbers = (b"%d" % now_ms, b"%d" % taken)
         records.append(encode_record(QUEUE_DELIVER, ctx.db.number, name, *numbers, *dead_names))
     else:

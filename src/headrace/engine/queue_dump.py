@@ -31,7 +31,7 @@ HALF: Final = 2**63 - 1  # Neither half of an ID is near the end of its range, s
 
 
 def put_queue(parts: list[bytes], queue: ReliableQueue) -> None:
-    put_fields(parts, [name_of(queue.last_id)])
+    put_fields(parts, [queue.last_name()])
     put_numbers(parts, [int(queue.takes_in), int(queue.gives_out)])
     put_numbers(parts, [queue.nacks, queue.redeliveries, queue.dead, queue.expired])
     queue.put_in_order()
@@ -75,9 +75,11 @@ def put_element(parts: list[bytes], element: Element, numbers: dict[tuple[int, i
 
 def load_queue(reader: Reader) -> ReliableQueue:
     queue = ReliableQueue()
-    queue.last_id = reader.entry_id()
-    if queue.last_id >> 64 > HALF or queue.last_id & MAX_PART > HALF:
+    last_id = reader.entry_id()
+    if last_id >> 64 > HALF or last_id & MAX_PART > HALF:
         raise ValueError("a last ID that leaves no room for more")
+    queue.last_ms = last_id >> 64
+    queue.last_sequence = last_id & MAX_PART
     queue.takes_in = reader.flag()
     queue.gives_out = reader.flag()
     queue.nacks = reader.number(0, MAX_NUMBER)
@@ -87,7 +89,7 @@ def load_queue(reader: Reader) -> ReliableQueue:
     treatments: list[Options | None] = [None]
     for _ in range(reader.number()):
         treatments.append(Options(reader.number(0, HALF), reader.number(0, MOST), reader.text()))
-    loader = Loader(reader, queue, treatments)
+    loader = Loader(reader, queue, treatments, last_id)
     loader.load_place(FRESH)
     loader.load_place(RETURNED)
     loader.load_place(DELIVERED)
@@ -100,12 +102,13 @@ def load_queue(reader: Reader) -> ReliableQueue:
 class Loader:
     """Puts the elements of a payload where they belong."""
 
-    __slots__ = ("reader", "queue", "treatments", "names", "used")
+    __slots__ = ("reader", "queue", "treatments", "last_id", "names", "used")
 
-    def __init__(self, reader: Reader, queue: ReliableQueue, treatments: list[Options | None]) -> None:
+    def __init__(self, reader: Reader, queue: ReliableQueue, treatments: list[Options | None], last_id: int) -> None:
         self.reader = reader
         self.queue = queue
         self.treatments = treatments
+        self.last_id = last_id
         self.names: set[bytes] = set()
         self.used = 0  # Treatments that have been met, which is in the order of their numbers.
 
@@ -129,7 +132,7 @@ class Loader:
         reader = self.reader
         entry_id = reader.entry_id()
         name = name_of(entry_id)
-        if entry_id > self.queue.last_id or entry_id & MAX_PART == 0 or name in self.names:
+        if entry_id > self.last_id or entry_id & MAX_PART == 0 or name in self.names:
             raise ValueError(f"{name!r} is not the ID of one element of this queue")
         self.names.add(name)
         body = reader.text()

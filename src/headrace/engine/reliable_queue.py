@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import islice
 from typing import Final
 
-from headrace.engine.ids import MAX_PART, id_of, name_of
+from headrace.engine.ids import MAX_PART, id_of
 from headrace.engine.queue_element import (
     DELAYED,
     DELIVERED,
@@ -38,12 +38,13 @@ LEAST_ROOM: Final = 4096  # A dict that was never larger than this is not worth 
 
 class ReliableQueue:
     __slots__ = (
-        "last_id", "fresh", "gone", "returned", "delivered", "delayed", "alarms", "latest_ms",
+        "last_ms", "last_sequence", "fresh", "gone", "returned", "delivered", "delayed", "alarms", "latest_ms",
         "is_ordered", "room", "takes_in", "gives_out", "nacks", "redeliveries", "dead", "expired",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.last_id = 0
+        self.last_ms = 0  # Both halves of the last ID.
+        self.last_sequence = 0
         self.fresh: deque[Element] = deque()
         self.gone = 0  # Elements in `fresh` that are not there any more.
         self.returned: list[tuple[int, Element]] = []  # A heap by ID.
@@ -66,33 +67,41 @@ class ReliableQueue:
 
     # In
 
-    def next_id(self, now_ms: int) -> int:
-        """The ID of the next element. A clock that went back is not followed."""
-        if now_ms > self.last_id >> 64:
-            return now_ms << 64 | 1
-        return self.last_id + 1
+    def follow_clock(self, now_ms: int) -> None:
+        """The next IDs are of this time; a clock that went back is not followed."""
+        if now_ms > self.last_ms:
+            self.last_ms = now_ms
+            self.last_sequence = 0
 
-    def push(self, first_id: int, bodies: list[bytes]) -> list[bytes]:
+    def begin_at(self, first_id: int) -> None:
+        """The next ID is this one, because it was."""
+        self.last_ms = first_id >> 64
+        self.last_sequence = (first_id & MAX_PART) - 1
+
+    def push(self, now_ms: int, bodies: list[bytes]) -> list[bytes]:
         """Append elements without any options. Their names."""
-        milliseconds = first_id >> 64
-        sequence = first_id & MAX_PART
+        self.follow_clock(now_ms)
+        milliseconds = self.last_ms
+        sequence = self.last_sequence
         names: list[bytes] = []
         append = self.fresh.append
         for body in bodies:
-            name = b"%d-%d" % (milliseconds, sequence)
             sequence += 1
+            name = b"%d-%d" % (milliseconds, sequence)
             names.append(name)
             append(Element(name, body, None))
-        self.last_id = first_id + len(bodies) - 1
+        self.last_sequence = sequence
         return names
 
     def push_with(
-        self, first_id: int, bodies: list[bytes], options: Options | None, ready_ms: int, expires_ms: int
+        self, now_ms: int, bodies: list[bytes], options: Options | None, ready_ms: int, expires_ms: int
     ) -> list[bytes]:
         """Append elements that wait until ready_ms (0: at once) and are dropped at expires_ms (0: never)."""
+        self.follow_clock(now_ms)
         names: list[bytes] = []
-        for entry_id in range(first_id, first_id + len(bodies)):
-            element = Element(name_of(entry_id), bodies[entry_id - first_id], options)
+        for body in bodies:
+            self.last_sequence += 1
+            element = Element(self.last_name(), body, options)
             element.expires_ms = expires_ms
             names.append(element.name)
             if ready_ms:
@@ -100,8 +109,10 @@ class ReliableQueue:
             else:
                 self.fresh.append(element)
                 self.alarms.set(element, expires_ms)
-        self.last_id = first_id + len(bodies) - 1
         return names
+
+    def last_name(self) -> bytes:
+        return b"%d-%d" % (self.last_ms, self.last_sequence)
 
     # Out
 
@@ -128,7 +139,8 @@ class ReliableQueue:
         self.delivered[element.name] = element
         if len(self.delivered) > self.room:
             self.room = len(self.delivered)
-        self.set_retry(element)
+        if element.options is not None or element.alarm_ms:
+            self.set_retry(element)
 
     def bury(self, element: Element) -> None:
         """Drop an element that was taken and has been delivered too often."""
@@ -192,7 +204,8 @@ class ReliableQueue:
         element.body = b""  # An alarm may hold the element a little longer.
         if element.alarm_ms:
             self.alarms.set(element, NEVER_MS)
-        self.make_smaller()
+        if self.room > LEAST_ROOM:
+            self.make_smaller()
 
     def make_smaller(self) -> None:
         """A dict keeps the room it once needed: move to a new one when most of it is empty."""

@@ -11,7 +11,7 @@ from headrace.engine.reliable_queue import ReliableQueue
 
 def pushed(count: int, now_ms: int = 1000) -> ReliableQueue:
     queue = ReliableQueue()
-    queue.push(queue.next_id(now_ms), [b"m%d" % number for number in range(count)])
+    queue.push(now_ms, [b"m%d" % number for number in range(count)])
     return queue
 
 
@@ -31,10 +31,10 @@ def names(elements: Iterable[Element]) -> list[bytes]:
 
 def test_ids_do_not_follow_a_clock_that_goes_back() -> None:
     queue = ReliableQueue()
-    assert queue.push(queue.next_id(5000), [b"a", b"b"]) == [b"5000-1", b"5000-2"]
-    assert queue.push(queue.next_id(4000), [b"c"]) == [b"5000-3"]
-    assert queue.push(queue.next_id(5000), [b"d"]) == [b"5000-4"]
-    assert queue.push(queue.next_id(5001), [b"e"]) == [b"5001-1"]
+    assert queue.push(5000, [b"a", b"b"]) == [b"5000-1", b"5000-2"]
+    assert queue.push(4000, [b"c"]) == [b"5000-3"]
+    assert queue.push(5000, [b"d"]) == [b"5000-4"]
+    assert queue.push(5001, [b"e"]) == [b"5001-1"]
 
 
 def test_delivered_elements_stay_in_the_order_of_their_time_when_the_clock_goes_back() -> None:
@@ -64,7 +64,7 @@ def test_elements_can_be_looked_at_from_either_end() -> None:
 def test_a_body_is_stored_once() -> None:
     queue = ReliableQueue()
     body = b"x" * 1000
-    queue.push(queue.next_id(1), [body])
+    queue.push(1, [body])
     deliver(queue, 1, now_ms=1)
 
     assert queue.delivered[b"1-1"].body is body
@@ -73,7 +73,7 @@ def test_a_body_is_stored_once() -> None:
 def test_memory_is_given_back_with_the_acknowledgements() -> None:
     queue = ReliableQueue()
     empty = estimate_bytes(queue)
-    queue.push(queue.next_id(1), [b"x" * 50] * 20_000)
+    queue.push(1, [b"x" * 50] * 20_000)
     all_names = deliver(queue, 20_000, now_ms=2)
     assert estimate_bytes(queue) > 20_000 * 200
     for name in all_names[:18_000]:
@@ -90,7 +90,7 @@ def test_acknowledged_elements_do_not_linger_in_their_alarms() -> None:
     queue = ReliableQueue()
     retry = Options(3_600_000, 0, b"")
     for _ in range(50):
-        queue.push_with(queue.next_id(1), [b"x" * 1000] * 100, retry, 0, 0)
+        queue.push_with(1, [b"x" * 1000] * 100, retry, 0, 0)
         for name in deliver(queue, 100, now_ms=2):
             queue.ack(name)
 
@@ -100,7 +100,7 @@ def test_acknowledged_elements_do_not_linger_in_their_alarms() -> None:
 
 def test_an_alarm_that_is_set_again_and_again_takes_one_place() -> None:
     queue = ReliableQueue()
-    queue.push_with(queue.next_id(1), [b"a"], Options(1000, 0, b""), 0, 0)
+    queue.push_with(1, [b"a"], Options(1000, 0, b""), 0, 0)
     [name] = deliver(queue, 1, now_ms=2)
     for now_ms in range(3, 5000):
         queue.restart(queue.delivered[name], now_ms % 7)
@@ -111,8 +111,8 @@ def test_an_alarm_that_is_set_again_and_again_takes_one_place() -> None:
 
 def test_expired_elements_leave_no_holes_behind() -> None:
     queue = ReliableQueue()
-    queue.push(queue.next_id(1), [b"stays"])
-    queue.push_with(queue.next_id(1), [b"goes"] * 1000, None, 0, 500)
+    queue.push(1, [b"stays"])
+    queue.push_with(1, [b"goes"] * 1000, None, 0, 500)
 
     assert queue.advance(500) == 1000
 
@@ -125,10 +125,10 @@ def test_expired_elements_leave_no_holes_behind() -> None:
 def test_what_comes_due_does_not_depend_on_how_often_one_looks() -> None:
     def made() -> ReliableQueue:
         queue = pushed(2, now_ms=1)
-        queue.push_with(queue.next_id(1), [b"a", b"b"], Options(20, 0, b""), 0, 0)
-        queue.push_with(queue.next_id(1), [b"c"], None, 30, 40)
-        queue.push_with(queue.next_id(1), [b"d", b"e"], None, 25, 0)
-        queue.push_with(queue.next_id(1), [b"f"], None, 30, 29)
+        queue.push_with(1, [b"a", b"b"], Options(20, 0, b""), 0, 0)
+        queue.push_with(1, [b"c"], None, 30, 40)
+        queue.push_with(1, [b"d", b"e"], None, 25, 0)
+        queue.push_with(1, [b"f"], None, 30, 29)
         deliver(queue, 4, now_ms=2)
         return queue
 
