@@ -175,6 +175,11 @@ def must_wait(call: Call) -> bool:
     return (call.is_blocked or call.postponed is not None) and not call.is_closing
 
 
+def is_set_apart(call: Call) -> bool:
+    """Whether a call is gated by itself; CLIENT PAUSE and maxmemory gate all."""
+    return call.queue is not None or call.reply_mode != b"ON" or call.skips_next or call.is_listening
+
+
 # Transports
 
 
@@ -229,7 +234,7 @@ class Lines:
         """The next call begins afresh: what was set for this connection (SELECT, MULTI, HELLO, …) goes with it."""
         call = line.call
         if (
-            call.is_halted or call.is_gated or call.resp3 or call.watching or call.name
+            call.is_halted or (call.is_gated and is_set_apart(call)) or call.resp3 or call.watching or call.name
             or call.db.number != 0 or len(self.spare) >= SPARE_LINES
         ):  # fmt: skip
             with self.broker.lock:

@@ -491,3 +491,13 @@ def test_many_async_calls_run_in_order_with_their_errors_in_place(desk: Desk) ->
         assert await transport.call_many([], LONG_S) == []
 
     run(main)
+
+
+def test_a_memory_limit_does_not_cost_a_line_for_each_call(desk: Desk) -> None:
+    desk("CONFIG", "SET", "maxmemory", "100mb")
+    first = desk("CLIENT", "ID")
+
+    assert desk("SET", "k", "v") == b"OK"
+    assert desk("CLIENT", "ID") == first
+    desk("SUBSCRIBE", "news")
+    assert desk("CLIENT", "ID") != first
