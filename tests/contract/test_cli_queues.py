@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -111,6 +112,19 @@ def test_inspect_takes_nothing(shell: Shell, jobs: Any) -> None:
     assert jobs.info().undelivered == 3
 
 
+def test_what_is_delayed_is_shown_with_its_time(shell: Shell, jobs: Any) -> None:
+    if not jobs.client.capabilities().has_queues:
+        assert "DELAY of a push is not possible on this server" in shell("push", "jobs", "x", "--delay", "1h").err
+        assert shell("inspect", "jobs", "--delayed").rows == []
+        return
+    [pushed] = shell("push", "jobs", "late", "--delay", "1h").rows
+
+    row = shell("inspect", "jobs", "--delayed").row
+
+    assert (row["id"], row["body"], row["deliveries"]) == (pushed["id"], "late", 0)
+    assert datetime.fromisoformat(row["due"]) > datetime.now(UTC)
+
+
 def test_a_pause_and_its_end(shell: Shell, jobs: Any) -> None:
     assert shell("pause", "jobs", "--out").row == {"queue": "jobs", "paused": "out"}
     assert jobs.pop() == []
@@ -176,6 +190,7 @@ def test_a_terminal_gets_tables(shell: Shell, jobs: Any) -> None:
         (["pop", "jobs", "--wait", "soon"], USAGE, "--wait is 'soon'"),
         (["recover", "jobs", "--idle", "soon"], USAGE, "--idle is 'soon'"),
         (["pause", "jobs", "--in", "--out"], USAGE, "give one of them"),
+        (["inspect", "jobs", "--pending", "--delayed"], USAGE, "give one of them"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(shell: Shell, arguments: list[str], code: int, words: str) -> None:

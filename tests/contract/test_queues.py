@@ -226,6 +226,7 @@ def test_options_of_a_push_work_on_our_broker_and_are_refused_elsewhere(client, 
         [job] = queue.pop()
         with pytest.raises(Unsupported, match="a delay is not possible"):
             job.nack(delay="1s")
+        assert queue.inspect(delayed=True) == []
         return
     dead = f"{queue.name}-dead"
     queue.push("late", delay="10m")
@@ -236,6 +237,9 @@ def test_options_of_a_push_work_on_our_broker_and_are_refused_elsewhere(client, 
     [job] = queue.pop()
 
     assert (job.text, queue.stats().delayed) == ("poison", 1)
+    [late] = queue.inspect(delayed=True)
+    assert (late.body, late.deliveries, late.delivered_ms) == (b"late", 0, None)
+    assert late.due_ms is not None and 0 < late.due_ms - int(late.id.split("-")[0]) <= 600_000
     assert job.nack(delay="20ms")
     wait_until(lambda: queue.pop() == [] and client.queue(dead).pop() != [], "the dead letter")
 
@@ -313,6 +317,7 @@ def test_a_missing_queue_is_told(queue):
         (lambda queue: queue.recover(idle="1 week"), "idle is '1 week'"),
         (lambda queue: queue.recover(idle=0, count=-1), "count is -1"),
         (lambda queue: queue.inspect(count=0), "count is 0"),
+        (lambda queue: queue.inspect(pending=True, delayed=True), "not at both"),
         (lambda queue: queue.pause("sideways"), "'sideways'"),
         (lambda queue: queue.client.pop_first(), "at least one queue"),
     ],

@@ -1,6 +1,7 @@
 """headrace queues: reliable queues from the command line: what is in them, pushing, popping, and what got stuck."""
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
 
     from headrace.cli.output import Row
     from headrace.client import reliable_queue as client
-    from headrace.client.results import QueueStats
+    from headrace.client.results import Element, QueueStats
 
 COLUMNS = ("queue", "undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead", "expired", "paused")
 JOB_COLUMNS = ("queue", "id", "body")
 UNDELIVERED_COLUMNS = ("id", "body")
 DELIVERED_COLUMNS = ("id", "deliveries", "idle_ms", "body")
+DELAYED_COLUMNS = ("id", "deliveries", "due", "body")
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", parser=queue_name, help="Name of the queue.")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", parser=entry_id, help="IDs of elements.")]
@@ -162,6 +164,7 @@ def recover(
 def inspect(
     queue: Queue,
     pending: Annotated[bool, typer.Option("--pending", help="What is popped and not acknowledged.")] = False,
+    delayed: Annotated[bool, typer.Option("--delayed", help="What waits for its time. Our broker only.")] = False,
     start: Annotated[int, typer.Option(metavar="N", help="The place to begin at; negative: from the end.")] = 0,
     count: Count = 100,
     url: Url = None,
@@ -173,11 +176,16 @@ def inspect(
     from headrace.cli.connection import open_client
     from headrace.cli.output import show_rows
 
+    if pending and delayed:
+        raise WrongUsage("--pending and --delayed are two views; give one of them.")
     with open_client(url) as broker:
-        found = broker.queue(queue).inspect(pending=pending, start=start, count=count)
-    rows = [{"id": one.id, "deliveries": one.deliveries, "idle_ms": one.idle_ms, "body": one.body} for one in found]
-    columns = DELIVERED_COLUMNS if pending else UNDELIVERED_COLUMNS
-    show_rows(columns, rows, nothing="Nothing is pending." if pending else "Nothing is waiting.")
+        found = broker.queue(queue).inspect(pending=pending, delayed=delayed, start=start, count=count)
+    if pending:
+        show_rows(DELIVERED_COLUMNS, map(element_row, found), nothing="Nothing is pending.")
+    elif delayed:
+        show_rows(DELAYED_COLUMNS, map(element_row, found), nothing="Nothing is delayed.")
+    else:
+        show_rows(UNDELIVERED_COLUMNS, map(element_row, found), nothing="Nothing is waiting.")
 
 
 @app.command(cls=Command)
@@ -257,6 +265,19 @@ def queue_row(name: str, found: "QueueStats") -> "Row":
         "dead": found.dead,
         "expired": found.expired,
         "paused": found.paused,
+    }
+
+
+def element_row(element: "Element") -> "Row":
+    due = None
+    if element.due_ms is not None:
+        due = datetime.fromtimestamp(element.due_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return {
+        "id": element.id,
+        "deliveries": element.deliveries,
+        "idle_ms": element.idle_ms,
+        "due": due and due.replace("+00:00", "Z"),
+        "body": element.body,
     }
 
 

@@ -109,13 +109,17 @@ class AsyncQueue:
 
     # Looking
 
-    async def inspect(self, *, pending: bool = False, start: int = 0, count: int = 100) -> list[Element]:
-        """Look at undelivered elements, or at delivered ones (pending), from a place on; nothing changes.
+    async def inspect(
+        self, *, pending: bool = False, delayed: bool = False, start: int = 0, count: int = 100
+    ) -> list[Element]:
+        """Look at undelivered elements, at delivered ones (pending), or at those that wait for their time (delayed).
 
-        A negative start counts from the end.
+        From a place on; a negative start counts from the end. Nothing changes.
         """
         return await self.client.run(
-            queue_flows.inspect(self.client._facts, self.name, pending=pending, start=start, count=count)
+            queue_flows.inspect(
+                self.client._facts, self.name, pending=pending, delayed=delayed, start=start, count=count
+            )
         )
 
     async def info(self) -> QueueInfo:

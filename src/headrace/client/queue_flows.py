@@ -223,13 +223,16 @@ def change(facts: Facts, command: str, queue: str, ids: Sequence[str], words: tu
 # Looking
 
 
-def inspect(facts: Facts, queue: str, *, pending: bool, start: int, count: int) -> Flow[list[Element]]:
+def inspect(facts: Facts, queue: str, *, pending: bool, delayed: bool, start: int, count: int) -> Flow[list[Element]]:
     check_count(count)
+    if pending and delayed:
+        raise ConfigError("look at pending elements or at delayed ones, not at both in one call.")
+    view: tuple[Word, ...] = ("PENDING",) if pending else ("DELAYED",) if delayed else ()
+    decode = read_delayed if delayed else read_elements
     found: list[Element] = []
     while len(found) < count:
         ask = min(MOST, count - len(found))
-        words: tuple[Word, ...] = ("PENDING", start, ask) if pending else (start, ask)
-        page = yield from call(facts, "RQ.INSPECT", (queue,), words, read_elements, is_repeatable=True)
+        page = yield from call(facts, "RQ.INSPECT", (queue,), (*view, start, ask), decode, is_repeatable=True)
         found += page
         is_at_end = start < 0 <= start + ask
         if len(page) < ask or is_at_end:
@@ -240,6 +243,10 @@ def inspect(facts: Facts, queue: str, *, pending: bool, start: int, count: int) 
 
 def read_elements(reply: Any) -> list[Element]:
     return [Element(text(row[0]), row[1], *(number(item) for item in row[2:5])) for row in reply]
+
+
+def read_delayed(reply: Any) -> list[Element]:
+    return [Element(text(row[0]), row[1], deliveries=number(row[4]), due_ms=number(row[2])) for row in reply]
 
 
 def info(facts: Facts, queue: str) -> Flow[QueueInfo]:

@@ -146,13 +146,14 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element of a queue, looked at. The last three are None while it is undelivered."""
+    """An element of a queue, looked at. What is None does not apply to it, or was not asked for."""
 
     id: str
     body: bytes
     delivered_ms: int | None = None  # When last, in unix time.
     idle_ms: int | None = None  # Since then.
     deliveries: int | None = None
+    due_ms: int | None = None  # When a delayed one is to be had, in unix time.
 
 
 @dataclass(frozen=True, slots=True)

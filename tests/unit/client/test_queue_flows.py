@@ -114,7 +114,9 @@ def test_a_large_recover_does_not_come_round_to_what_it_recovered():
 
 def test_inspecting_from_the_end_stops_at_the_end():
     page = [[b"1-0", b"x"]] * MOST
-    asked, found = drive(queue_flows.inspect(OURS, "q", pending=False, start=-MOST - 2, count=5_000), [page, page[:2]])
+    asked, found = drive(
+        queue_flows.inspect(OURS, "q", pending=False, delayed=False, start=-MOST - 2, count=5_000), [page, page[:2]]
+    )
 
     assert words(asked) == [f"RQ.INSPECT q {-MOST - 2} {MOST}", f"RQ.INSPECT q -2 {MOST}"]
     assert len(found) == MOST + 2

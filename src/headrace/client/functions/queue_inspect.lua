@@ -1,8 +1,9 @@
 -- RQ.INSPECT: look at elements; nothing changes.
 --
 -- KEYS   queue
--- ARGV   [PENDING] start, count
--- reply  [id, body] for each undelivered one; with PENDING [id, body, last delivery in unix ms, ms since, deliveries]
+-- ARGV   [PENDING | DELAYED] start, count
+-- reply  [id, body] for each undelivered one; with PENDING [id, body, last delivery in unix ms, ms since, deliveries];
+--        with DELAYED none, as nothing can be delayed here
 --
 -- A negative start counts from the end. What lies before the start has to be walked past, so there is a limit to it.
 
@@ -11,8 +12,9 @@ local DEEPEST = 100000
 if #ARGV < 2 then
   return redis.error_reply("ERR wrong number of arguments for 'rq.inspect' command")
 end
-local is_pending = #ARGV == 3 and ARGV[1]:upper() == 'PENDING'
-if #ARGV > 2 and not is_pending then
+local view = #ARGV == 3 and ARGV[1]:upper()
+local is_pending = view == 'PENDING'
+if #ARGV > 2 and not is_pending and view ~= 'DELAYED' then
   return redis.error_reply('ERR syntax error')
 end
 local start, count = integer(ARGV[#ARGV - 1]), integer(ARGV[#ARGV])
@@ -30,7 +32,7 @@ count = math.min(count, MOST)
 local key = queue.key
 local delivered, back = count_pending(queue)
 local undelivered = count_undelivered(queue, delivered)
-local total = is_pending and delivered or undelivered
+local total = view == 'DELAYED' and 0 or is_pending and delivered or undelivered
 start = start < 0 and total + start or start
 if start < 0 or start >= total then
   return {}
