@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from headrace import AsyncClient, ClientClosed, ConfigError, Message, Unreachable
+from headrace import AccessDenied, AsyncClient, ClientClosed, ConfigError, Message, Unreachable
 from support.deployments import KEEPS_NOTHING, Process, is_from_wheel, real_kinds
 from support.flavours import take
 from support.servers import wait_until
@@ -145,6 +145,18 @@ def test_a_lost_connection_is_made_again(kind, open_url, name):
         news = open_url(server.url).channel(name)
         wait_until(lambda: news.publish("again") == 1, "the listener to come back")
         assert heard.result(20).text == "again"
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_channel_that_this_user_may_not_hear_is_told(kind, open_url, name):
+    with Process(kind, *KEEPS_NOTHING) as server:
+        server.command_reply("ACL", "SETUSER", "ann", "on", ">s3cret", "+@all", "~*", "resetchannels", "&allowed")
+        client = open_url(server.url.replace("redis://", "redis://ann:s3cret@"))
+        with client.channel("allowed").listen() as messages:
+            client.channel("allowed").publish("x")
+            assert next(messages).text == "x"
+        with pytest.raises(AccessDenied, match="refuses: NOPERM"), client.channel(name).listen() as _:
+            pass
 
 
 def test_a_server_that_is_away_is_told_at_once(open_url):

@@ -1,10 +1,12 @@
 """Lists through the client, on every deployment."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace import ConfigError, WrongType
+from support.flavours import Spy
+from support.servers import wait_until
 
 
 @pytest.fixture
@@ -44,15 +46,19 @@ def test_any_bytes_survive(inbox):
     assert inbox.pop(count=10) == sent
 
 
+def wait_for(connect, call, source):
+    """What a call gives that waits while an element is pushed."""
+    other = connect()
+    spy = Spy(other)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(call, other)
+        wait_until(lambda: {"BLMPOP", "BLMOVE"} & set(spy.names), "the other one to wait")
+        connect().list(source).push("x")
+        return waiting.result(30)
+
+
 def test_a_waiting_pop_gets_what_is_pushed(connect, name):
-    got = []
-    waiting = threading.Thread(target=lambda: got.extend(connect().list(name).pop(wait="30s", count=2)))
-    waiting.start()
-
-    connect().list(name).push("x")
-    waiting.join(30)
-
-    assert got == [b"x"]
+    assert wait_for(connect, lambda client: client.list(name).pop(wait="30s", count=2), name) == [b"x"]
 
 
 def test_an_element_moves_to_another_list_in_one_step(client, name):
@@ -65,15 +71,9 @@ def test_an_element_moves_to_another_list_in_one_step(client, name):
 
 
 def test_a_waiting_move_gets_what_is_pushed(connect, name):
-    got = []
     source, target = f"{{{name}}}:new", f"{{{name}}}:doing"
-    waiting = threading.Thread(target=lambda: got.append(connect().list(source).move(target, wait="30s")))
-    waiting.start()
 
-    connect().list(source).push("x")
-    waiting.join(30)
-
-    assert got == [b"x"]
+    assert wait_for(connect, lambda client: client.list(source).move(target, wait="30s"), source) == b"x"
     assert connect().list(target).range() == [b"x"]
 
 

@@ -1,11 +1,13 @@
 """Reliable queues through the client, on every deployment (rows 183 to 213)."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from headrace import CommandError, ConfigError, Guarantee, NotFound, Unsupported, WrongType
 from support.deployments import real_kinds, three_primaries
+from support.flavours import Spy
 from support.servers import wait_until
 
 
@@ -88,19 +90,20 @@ def test_a_waiting_pop_gets_what_comes(connect, name, wakes):
     held = queue.pop() if wakes == "nack" else []
     if wakes == "resume":
         queue.pause("out")
-    got = []
-    waiting = threading.Thread(target=lambda: got.extend(connect().queue(name).pop(wait="30s")))
-    waiting.start()
+    other = connect()
+    spy = Spy(other)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(other.queue(name).pop, wait="30s")
+        wait_until(lambda: any("BLOCK" in argv for argv in spy.sent), "the other one to wait")
 
-    if wakes == "push":
-        queue.push("x")
-    elif wakes == "nack":
-        held[0].nack()
-    else:
-        queue.resume()
-    waiting.join(30)
+        if wakes == "push":
+            queue.push("x")
+        elif wakes == "nack":
+            held[0].nack()
+        else:
+            queue.resume()
 
-    assert bodies(got) == [b"x"]
+        assert bodies(waiting.result(30)) == [b"x"]
 
 
 def test_each_of_many_waiting_clients_gets_one(connect, name):
