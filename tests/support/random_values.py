@@ -25,7 +25,8 @@ FAR_S = b"99999999999"
 FAR_MS = b"99999999999000"
 PAST = b"1000"
 EXPIRIES: list[Command] = [[b"EX", b"100000"], [b"PX", b"100000000"], [b"EXAT", FAR_S], [b"PXAT", FAR_MS]]
-CONDITIONS: list[Command] = [[], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"XX", b"GT"], [b"NX", b"XX"], [b"GT", b"LT"]]
+PRESENCE: list[Command] = [[], [], [b"NX"], [b"XX"], [b"NX", b"XX"]]
+CONDITIONS: list[Command] = [*PRESENCE, [b"GT"], [b"LT"], [b"XX", b"GT"], [b"GT", b"LT"]]
 COPY_OPTIONS: list[Command] = [[], [b"REPLACE"], [b"DB", b"1"], [b"DB", b"99"], [b"REPLACE", b"DB", b"1"]]
 UNORDERED = (b"KEYS", b"HGETALL", b"HKEYS", b"HVALS", b"HSCAN", b"SCAN", b"HRANDFIELD")
 
@@ -137,14 +138,15 @@ def of_redis_8(random: Random) -> Command:
 
 
 def expire(random: Random) -> Command:
+    """Only points in time are compared by GT and LT: which of two durations ends later depends on when they began."""
     name = key(random)
-    conditions = random.choice(CONDITIONS)
+    presence, condition = random.choice(PRESENCE), random.choice(CONDITIONS)
     return random.choice(
         [
-            [b"EXPIRE", name, random.choice([b"100000", b"200000", b"-1", b"9223372036854775807"]), *conditions],
-            [b"PEXPIRE", name, random.choice([b"100000000", b"0"]), *conditions],
-            [b"EXPIREAT", name, random.choice([FAR_S, PAST]), *conditions],
-            [b"PEXPIREAT", name, random.choice([FAR_MS, b"99999999999999", PAST]), *conditions],
+            [b"EXPIRE", name, random.choice([b"100000", b"200000", b"-1", b"9223372036854775807"]), *presence],
+            [b"PEXPIRE", name, random.choice([b"100000000", b"0"]), *presence],
+            [b"EXPIREAT", name, random.choice([FAR_S, PAST]), *condition],
+            [b"PEXPIREAT", name, random.choice([FAR_MS, b"99999999999999", PAST]), *condition],
             [b"PERSIST", name],
             [b"TTL", name],
             [b"EXPIRETIME", name],
@@ -188,8 +190,10 @@ def normalise_value(command: Command, reply: Any) -> Any:
     name = command[0].upper()
     if isinstance(reply, ErrorReply):
         return reply
-    if name in (b"TTL", b"PTTL") and isinstance(reply, int) and reply > 0:
-        return (reply + 50) // 100
+    if name == b"TTL" and isinstance(reply, int) and reply > 0:
+        return "far" if reply > 1_000_000 else (reply + 50) // 100
+    if name == b"EXPIRETIME" and isinstance(reply, int) and 0 < reply < int(FAR_S):
+        return "some day"
     if name == b"OBJECT" and reply in (b"int", b"raw"):
         return b"embstr"  # Redis remembers how a string came to be; ours is named by what it holds.
     if name not in UNORDERED or not isinstance(reply, list):
