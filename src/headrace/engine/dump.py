@@ -25,6 +25,7 @@ field is what stands here; entries are checked byte by byte, because they will b
 what was loaded gives the same bytes again. A payload is as long as its value: the limit is that of a bulk string.
 """
 
+import re
 import zlib
 from collections import deque
 from math import inf, isnan, nan
@@ -32,7 +33,7 @@ from typing import Final
 
 from headrace.engine.group import MAX_DELIVERIES, NEVER, Consumer, Delivery, Group
 from headrace.engine.idempotence import Idempotence
-from headrace.engine.ids import MAX_PART, name_of
+from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.keyspace import Stored
 from headrace.engine.node import Node
 from headrace.engine.payload import (
@@ -53,6 +54,8 @@ from headrace.engine.stream import UNKNOWN, UNPACKED_NODES, Stream
 
 MAGIC: Final = b"HRD1"
 CHECKSUM_BYTES: Final = 4
+PLAIN_NAME: Final = rb"(?:0|[1-9]\d{0,18})-(?:0|[1-9]\d{0,18})"  # Of an ID whose halves are surely below 2**64.
+PLAIN_NAMES: Final = re.compile(PLAIN_NAME + b"(?:," + PLAIN_NAME + b")*+")
 LONGEST_SCORE: Final = 24  # -1.7976931348623157e+308
 
 
@@ -189,14 +192,17 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
         places[consumer.name] = len(places)
         put_fields(parts, [consumer.name, b"%d" % consumer.seen_ms, b"%d" % consumer.active_ms])
     group.sort_times()
+    pending = group.pending
     kept = [delivery for delivery in group.deliveries if delivery.left]
     put_numbers(parts, [len(kept)])
     for delivery in kept:
         owner = delivery.consumer
         place = -1 if owner is None else places[owner.name]
         put_numbers(parts, [place, delivery.time_ms, delivery.count])
-        names = [name for name in delivery.names if group.pending.get(name) is delivery]
-        put_fields(parts, [b",".join(dict.fromkeys(names))])
+        names = delivery.names
+        if delivery.left < len(names):
+            names = [name for name in names if pending.get(name) is delivery]
+        put_fields(parts, [b",".join(names)])
 
 
 # Reading
@@ -383,18 +389,23 @@ def load_group(reader: Reader) -> Group:
             raise ValueError("deliveries out of order")
         earliest_ms = time_ms
         owner = consumers[place] if place >= 0 else None
-        load_delivery(group, owner, time_ms, reader.number(0, MAX_DELIVERIES), reader.text().split(b","))
+        load_delivery(group, owner, time_ms, reader.number(0, MAX_DELIVERIES), reader.text())
     return group
 
 
-def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
+def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int, joined: bytes) -> None:
+    """Pending names. There may be a million of them, so they are looked at together where that is possible."""
+    names = joined.split(b",")
+    if not PLAIN_NAMES.fullmatch(joined):
+        for name in names:
+            checked_id(name)
+    if not group.may_repeat and max([id_of(name) for name in names]) > group.last_id:
+        raise ValueError("an entry is pending and not delivered yet")
     delivery = Delivery(owner, time_ms, count, names)
-    for name in names:
-        if checked_id(name) > group.last_id and not group.may_repeat:
-            raise ValueError(f"{name!r} is pending and not delivered yet")
-        if name in group.pending:
-            raise ValueError(f"{name!r} is pending twice")
-        group.pending[name] = delivery
+    before = len(group.pending)
+    group.pending.update(dict.fromkeys(names, delivery))
+    if len(group.pending) != before + len(names):
+        raise ValueError("an entry is pending twice")
     group.deliveries.append(delivery)
     if owner is None:
         group.released += len(names)

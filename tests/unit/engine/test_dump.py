@@ -175,6 +175,42 @@ def test_what_the_layout_does_not_say_is_refused(body: bytes) -> None:
         load_value(sealed(body), LIMITS)
 
 
+def one_delivery(names: bytes, may_repeat: bytes = b"0") -> bytes:
+    return fields(*EMPTY_STREAM, *b"0 0 0 0 0 1 g 1-5 0".split(), may_repeat, *b"1 ann 1 1 1 0 1 1".split(), names)
+
+
+@pytest.mark.parametrize("names", [b"1-0", b"1-0,0-7,1-5", b"1-0,0-18446744073709551615", b"0-0"])
+def test_pending_names_are_accepted_whatever_their_order(names: bytes) -> None:
+    loaded = load_value(sealed(one_delivery(names)), LIMITS)
+    assert list(loaded.groups[b"g"].pending) == names.split(b",")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (b"", "not an entry ID"),
+        (b"1-0,", "not an entry ID"),
+        (b"1-0,,1-1", "not an entry ID"),
+        (b"1-0,01-1", "not an entry ID"),
+        (b"1-0, 1-1", "not an entry ID"),
+        (b"1-0\n", "not an entry ID"),
+        (b"1", "not an entry ID"),
+        (b"1-18446744073709551616", "not an entry ID"),
+        (b"1-0,1-1,1-0", "pending twice"),
+        (b"1-0,1-6,1-1", "not delivered yet"),
+    ],
+)
+def test_pending_names_that_are_none_are_refused(names: bytes, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        load_value(sealed(one_delivery(names)), LIMITS)
+
+
+def test_names_behind_the_last_delivered_one_may_be_pending_where_the_group_was_set_back() -> None:
+    last = b"18446744073709551615-18446744073709551615"
+    loaded = load_value(sealed(one_delivery(last, may_repeat=b"1")), LIMITS)
+    assert list(loaded.groups[b"g"].pending) == [last]
+
+
 def test_a_copy_remembers_what_was_deleted_from_the_end_of_a_node(broker: MemoryBroker) -> None:
     broker("CONFIG SET stream-node-max-entries 3")
     for number in (1, 2, 4):
