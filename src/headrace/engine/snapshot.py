@@ -108,6 +108,8 @@ def place_nodes(value: Stored, place: PlaceNode, leaving: frozenset[int] = NONE,
             if index == len(nodes) - 1:
                 break
             node.seal()  # Opened by deletion.
+            if node in value.opened:
+                value.opened.remove(node)
         if placed >= most_bytes:
             return False
         data = node.encode()
