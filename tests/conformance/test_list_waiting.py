@@ -516,6 +516,19 @@ def test_a_wrong_timeout_takes_nothing(talk: Session, command: str, timeout: str
     """)
 
 
+def test_waiting_ends_in_time_although_writes_are_paused(talk: Session) -> None:
+    talk.play("""
+        waiting> BLPOP q 0.2
+        (blocks)
+        > CLIENT PAUSE 100000 WRITE
+        +OK
+        waiting<
+        (nil array)
+        > CLIENT UNPAUSE
+        +OK
+    """)
+
+
 def test_the_ends_are_checked_before_the_timeout(talk: Session) -> None:
     talk.play(f"""
         > SET q text

@@ -282,8 +282,9 @@ def is_held_back(ctx: Call, command: Command) -> bool:
 
 
 def end_pause(state: State) -> None:
-    """Clients held back by CLIENT PAUSE go on."""
+    """Clients held back by CLIENT PAUSE go on, and those who wait look again."""
     state.pause_until_ms = 0
+    state.wakes += state.waiters.by_key
     for call in state.clients.values():
         call.refresh_gate()
         if call.postponed is not None:
@@ -389,12 +390,13 @@ def tick(state: State, now_ms: int) -> None:
     """Serve those whose time has come: deadlines, and entries that have become idle enough to claim."""
     if state.pause_until_ms > 0 and now_ms >= state.pause_until_ms:
         end_pause(state)
-    if state.pause_until_ms > 0:
-        return
     for waiter in state.waiters.due(now_ms):
         call = state.clients[waiter.client_id]
         if waiter.deadline_ms != NO_TIME and waiter.deadline_ms <= now_ms:
             unblock(state, call, encode_null_array(resp3=call.resp3))
+        elif state.pause_until_ms > 0:
+            waiter.due_ms = NO_TIME  # It looks again when the pause is over.
+            state.waiters.schedule(waiter)
         else:
             retry(state, waiter, now_ms)
     if state.wakes:

@@ -61,21 +61,12 @@ def insert_element(elements: "deque[bytes]", pivot: bytes, element: bytes, *, is
 
 def remove_elements(elements: "deque[bytes]", element: bytes, count: int) -> int:
     """Remove equal elements: up to `count` from the left, up to -count from the right, or all for 0. How many went."""
-    if count == 1:
-        return remove_first(elements, element)
     if count < 0:
         elements.reverse()
-    limit = abs(count) or len(elements)
-    kept: list[bytes] = []
-    removed = 0
-    for item in elements:
-        if removed < limit and item == element:
-            removed += 1
-        else:
-            kept.append(item)
-    if removed:
-        elements.clear()
-        elements.extend(kept)
+    if abs(count) == 1:
+        removed = remove_first(elements, element)
+    else:
+        removed = remove_several(elements, element, abs(count) or len(elements))
     if count < 0:
         elements.reverse()
     return removed
@@ -88,6 +79,20 @@ def remove_first(elements: "deque[bytes]", element: bytes) -> int:
     except ValueError:
         return 0
     return 1
+
+
+def remove_several(elements: "deque[bytes]", element: bytes, limit: int) -> int:
+    kept: list[bytes] = []
+    removed = 0
+    for item in elements:
+        if removed < limit and item == element:
+            removed += 1
+        else:
+            kept.append(item)
+    if removed:
+        elements.clear()
+        elements.extend(kept)
+    return removed
 
 
 def find_places(elements: "deque[bytes]", element: bytes, rank: int, count: int, longest: int) -> list[int]:

@@ -432,6 +432,17 @@ def test_a_waiting_claim_is_served_in_time_beside_entries_that_are_gone(
     assert bob.replies() == [[[b"s", [[b"2-0", [b"f", b"v"], 1000, 1]]]]]
 
 
+def test_a_pause_of_writes_holds_back_the_claim_of_who_waits(stream: MemoryBroker, clock: ManualClock) -> None:
+    stream("XREADGROUP GROUP g ann STREAMS s >")
+    bob = stream.client()
+    bob.send("XREADGROUP GROUP g bob BLOCK 5000 CLAIM 1000 STREAMS s >")
+    stream("CLIENT PAUSE 100000 WRITE")
+    clock.advance(s=2)
+    assert bob.is_waiting
+    stream("CLIENT UNPAUSE")
+    assert len(bob.replies()) == 1
+
+
 def test_an_entry_that_came_back_under_its_id_can_be_claimed(broker: MemoryBroker, clock: ManualClock) -> None:
     broker("XGROUP CREATE s g 0 MKSTREAM")
     broker("XADD s 5-0 f v")
