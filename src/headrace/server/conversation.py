@@ -17,7 +17,8 @@ from headrace.errors import ProtocolError
 from headrace.wire.encoder import encode_error
 from headrace.wire.parser import Parser
 
-EXPIRED_PER_TURN: Final = 1000  # Keys looked at per database and turn.
+EXPIRED_PER_TURN: Final = 1000  # Keys looked at per database and turn,
+EXPIRY_ROUNDS: Final = 20  # up to so many times while a quarter of them were due.
 COMMANDS_PER_TURN: Final = 1024  # A longer pipeline is run in parts, so that replies leave and others get their turn.
 
 
@@ -148,8 +149,11 @@ class Conversations:
         """Remove keys whose time has come."""
         state = self.state
         for database in state.databases:
-            if database.expires_ms:
+            for _ in range(EXPIRY_ROUNDS if database.expires_ms else 0):
+                before = len(database.expires_ms)
                 database.drop_expired(now_ms, EXPIRED_PER_TURN)
+                if before - len(database.expires_ms) < EXPIRED_PER_TURN // 4:
+                    break
         state.expired_actively += len(state.dropped)
         state.note_expired()
         if state.events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.server.conversation import COMMANDS_PER_TURN
-from support.memory import MemoryBroker
+from support.memory import ManualClock, MemoryBroker
 from support.wire import encode
 
 PING = encode([b"PING"])
@@ -194,3 +194,12 @@ def test_a_web_page_cannot_send_commands(broker: MemoryBroker, line: bytes) -> N
     assert client.is_closed
     assert client.received().count(b"\r\n") == 1
     assert broker("EXISTS key") == 0
+
+
+def test_many_keys_that_are_due_at_once_go_soon(broker: MemoryBroker, clock: ManualClock) -> None:
+    for number in range(5000):
+        broker(f"SET key-{number} x PX 100")
+    broker("SET staying x EX 100")
+    clock.advance(ms=100)
+    assert broker("DBSIZE") == 1
+    assert "expired_keys:5000" in broker("INFO stats").decode()
