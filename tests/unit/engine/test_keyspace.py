@@ -1,6 +1,6 @@
 """Keys and their expiry."""
 
-from headrace.engine.keyspace import Keyspace
+from headrace.engine.keyspace import EXPIRED, NEW, OVERWRITTEN, TYPE_CHANGED, Event, Keyspace
 
 
 def test_every_key_whose_time_has_come_goes_sooner_or_later_however_many_others_wait() -> None:
@@ -33,3 +33,38 @@ def test_storing_a_value_anew_forgets_the_old_expiry() -> None:
     keys.put(b"k", b"y")
 
     assert keys.find(b"k", now_ms=500) == b"y"
+
+
+def test_what_happens_to_a_key_is_told_to_those_who_asked_for_its_kind() -> None:
+    events: list[Event] = []
+    keys = Keyspace(3, events)
+    keys.put(b"quiet", b"v")
+    keys.event_kinds = NEW | OVERWRITTEN | TYPE_CHANGED | EXPIRED
+
+    keys.put(b"a", b"v")
+    keys.put(b"a", b"w")
+    keys.change(b"a", b"ww")
+    keys.put(b"a", {b"m"}, expires_ms=10)
+    keys.find(b"a", now_ms=10)
+    keys.change(b"a", b"v")
+
+    assert [(name, key) for _, _, name, key in events] == [
+        (b"new", b"a"),
+        (b"overwritten", b"a"),
+        (b"overwritten", b"a"),
+        (b"type_changed", b"a"),
+        (b"expired", b"a"),
+        (b"new", b"a"),
+    ]
+    assert {database for _, database, _, _ in events} == {3}
+
+
+def test_other_kinds_are_not_told() -> None:
+    events: list[Event] = []
+    keys = Keyspace(0, events)
+    keys.event_kinds = EXPIRED
+
+    keys.put(b"a", b"v")
+    keys.put(b"a", {b"m"})
+
+    assert events == []
