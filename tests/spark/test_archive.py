@@ -115,6 +115,7 @@ def test_every_entry_is_archived_once_and_byte_for_byte(archiving: Archiving, ki
     ]
 
 
+@pytest.mark.costly("headrace")
 def test_readers_see_the_columns_of_the_source(archiving: Archiving, drain: Callable[[Any], Any]) -> None:
     stream = archiving.client.stream(archiving.stream)
     for entry_id, pairs in ODD_ENTRIES:
@@ -368,6 +369,7 @@ def test_a_stream_that_was_made_anew_is_told(ours: Archiving, has_checkpoint: bo
     assert ours.ids == ["100-0"]
 
 
+@pytest.mark.costly("headrace")
 def test_entries_that_were_removed_by_force_are_told_and_then_left_out(archiving: Archiving) -> None:
     ids = add_numbers(archiving.client, archiving.stream, 0, 10)
     archiving.run()

@@ -92,6 +92,7 @@ def add(client: Client, stream: str, begin: int, end: int, word: str = "old") ->
         client.stream(stream).add({"n": f"{word}{number}"}, id=f"{number}-0")
 
 
+@pytest.mark.costly("headrace")
 def test_a_stream_made_anew_with_lower_ids_is_not_taken_for_archived(
     client: Client, name: str, archiving: Archive
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_stream_made_anew_with_lower_ids_is_not_taken_for_archived(
     assert client.stream(name).length() == 3 and len(running.values) == 9
 
 
+@pytest.mark.costly("headrace")
 def test_a_stream_that_was_gone_for_a_while_goes_on_behind_what_is_archived(
     client: Client, name: str, archiving: Archive
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_stream_that_was_gone_for_a_while_goes_on_behind_what_is_archived(
     assert running.values[:2] == ["new10", "new11"] and len(running.values) == 11
 
 
+@pytest.mark.costly("headrace")
 def test_a_stream_that_comes_and_goes_under_a_pattern_is_archived_each_time(
     client: Client, name: str, archiving: Archive
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_stream_that_comes_and_goes_under_a_pattern_is_archived_each_time(
     assert client.stream(f"{name}:a").length() == 7
 
 
+@pytest.mark.costly("headrace")
 def test_a_stream_without_the_hold_is_not_trimmed(client: Client, name: str, archiving: Archive) -> None:
     add(client, name, 1, 10)
     with archiving() as running:
@@ -173,6 +177,7 @@ def test_a_hold_is_made_again_for_the_same_stream_and_for_no_other(
     assert client.stream(name).length() == 19 and find_hold(client, f"archive-{name}", name) is None
 
 
+@pytest.mark.costly("headrace")
 def test_a_table_that_lost_its_newest_commit_is_told_where_the_broker_cannot_make_up_for_it(
     client: Client, name: str, archiving: Archive, tmp_path: Path
 ) -> None:
@@ -192,6 +197,7 @@ def test_a_table_that_lost_its_newest_commit_is_told_where_the_broker_cannot_mak
     assert len(running.values) == 6
 
 
+@pytest.mark.costly("headrace")
 def test_files_that_went_before_the_commit_are_not_committed(
     client: Client, name: str, archiving: Archive, tmp_path: Path
 ) -> None:
@@ -207,6 +213,7 @@ def test_files_that_went_before_the_commit_are_not_committed(
     assert len(running.values) == 4 and client.stream(name).length() == 0
 
 
+@pytest.mark.costly("headrace")
 def test_a_folder_that_is_no_checkpoint_of_the_archive_is_left_as_it_is(
     client: Client, name: str, archiving: Archive, tmp_path: Path
 ) -> None:
@@ -221,6 +228,7 @@ def test_a_folder_that_is_no_checkpoint_of_the_archive_is_left_as_it_is(
     assert (letters / "letter.txt").read_text() == "dear" and find_hold(client, f"archive-{name}", name) is None
 
 
+@pytest.mark.costly("headrace")
 def test_a_query_finds_what_an_archive_took_that_began_after_it(
     url: str, client: Client, name: str, archiving: Archive
 ) -> None:
@@ -237,6 +245,7 @@ def test_a_query_finds_what_an_archive_took_that_began_after_it(
     assert ids == [f"{number}-0" for number in range(1, 10)]
 
 
+@pytest.mark.costly("headrace")
 def test_a_name_that_reads_as_null_is_refused(client: Client, name: str, archiving: Archive) -> None:
     odd = "__HIVE_DEFAULT_PARTITION__"
     add(client, odd, 1, 2)

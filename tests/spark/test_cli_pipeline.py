@@ -91,6 +91,7 @@ def test_the_life_of_an_archive(shell: Shell, client: Client, orders: Any, tmp_p
     assert client.stream(f"{name}-again").length() == 2
 
 
+@pytest.mark.costly("headrace")
 def test_a_query_writes_rows_to_a_pipe_or_a_file(shell: Shell, orders: Any, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
     sql = f"select id, data from `{orders.name}` order by id_ms, id_seq"
@@ -122,6 +123,7 @@ def test_a_query_writes_rows_to_a_pipe_or_a_file(shell: Shell, orders: Any, tmp_
         (["replay", "{name}", "--archive", "nix"], exit_codes.USAGE, "the broker knows no archive 'nix'"),
     ],
 )
+@pytest.mark.costly("headrace")
 def test_a_failure_is_one_line_with_its_code(
     shell: Shell, orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int, said: str
 ) -> None:
@@ -142,6 +144,7 @@ def test_a_failure_is_one_line_with_its_code(
         (["replay", "{name}", "--archive", "nix"], "the broker knows no archive 'nix'"),
     ],
 )
+@pytest.mark.costly("headrace")
 def test_what_can_be_refused_without_spark_does_not_wait_for_it(
     shell: Shell, orders: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
@@ -157,6 +160,7 @@ def test_what_can_be_refused_without_spark_does_not_wait_for_it(
 # Processes of their own
 
 
+@pytest.mark.long
 def test_on_a_terminal_a_query_shows_a_table_and_nothing_of_spark(our_url: str, our_client: Client, name: str) -> None:
     our_client.stream(name).publish_many([{"n": number} for number in range(3)], key="customer-42")
 
@@ -167,6 +171,7 @@ def test_on_a_terminal_a_query_shows_a_table_and_nothing_of_spark(our_url: str, 
     assert "WARN" not in shown.out and "log4j" not in shown.out
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_continuous_archive_with_its_summary(
     our_url: str, our_client: Client, name: str, tmp_path: Path
 ) -> None:

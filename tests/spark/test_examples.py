@@ -61,6 +61,7 @@ def broker_url() -> Iterator[str]:
         yield broker.url
 
 
+@pytest.mark.costly("headrace")
 def test_minutes_that_are_over_are_counted_and_written_to_another_stream(
     spark: Any, server: Deployment, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from headrace.pipeline.jobs.query import query, table
 from headrace.pipeline.results import read_rows
 from support.servers import wait_until
 
-QUERIES = 4
+QUERIES = 2
 PAGE = 50
 MOST = 20_000  # Entries, so that a slow machine gets no more to do than a quick one.
 
@@ -104,6 +104,7 @@ def test_while_an_archive_trims_no_row_is_missing_and_none_comes_twice(
     assert ids_of(table(stream.name, url=url, archive=stream.name, spark=spark)) == publisher.ids
 
 
+@pytest.mark.costly("headrace")
 def test_a_table_that_was_made_before_a_trim_still_has_every_row_after_it(
     spark: Any, url: str, stream: Any, lake: Path
 ) -> None:
@@ -139,6 +140,7 @@ def test_rows_are_the_same_before_and_after_they_are_archived_and_those_of_the_s
     assert [{name: row[name] for name in row if name != "day"} for row in live] == source
 
 
+@pytest.mark.costly("headrace")
 def test_entries_from_before_the_archive_was_begun_are_rows_too(spark: Any, url: str, stream: Any, lake: Path) -> None:
     ids = [stream.add({"n": "x"}, id=f"{number}-0") for number in range(1, 7)]
     archive(stream.name, lake, url=url, name=stream.name, start="3-0", spark=spark)
@@ -147,6 +149,7 @@ def test_entries_from_before_the_archive_was_begun_are_rows_too(spark: Any, url:
     assert ids_of(table(stream.name, url=url, spark=spark)) == ids
 
 
+@pytest.mark.costly("headrace")
 def test_a_stream_that_is_gone_is_what_is_archived_of_it(
     spark: Any, url: str, client: Client, stream: Any, lake: Path
 ) -> None:
@@ -160,6 +163,7 @@ def test_a_stream_that_is_gone_is_what_is_archived_of_it(
 # SQL
 
 
+@pytest.mark.costly("headrace")
 def test_sql_sees_streams_by_their_names_live_and_archived(
     spark: Any, url: str, client: Client, stream: Any, lake: Path
 ) -> None:
@@ -176,6 +180,7 @@ def test_sql_sees_streams_by_their_names_live_and_archived(
     assert list(read_rows(query(sql, url=url, spark=spark))) == [{"key": "tea", "n": 4}]
 
 
+@pytest.mark.costly("headrace")
 def test_filters_on_ids_and_times_find_the_same_rows_in_both_halves(
     spark: Any, url: str, stream: Any, lake: Path
 ) -> None:

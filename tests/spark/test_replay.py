@@ -90,6 +90,7 @@ def test_a_replay_brings_every_entry_in_order_and_byte_for_byte(
     assert first_ids(client, name) == [entry.id for entry in firsts]
 
 
+@pytest.mark.costly("headrace")
 def test_twice_and_wider_gives_the_set_once_and_a_new_name_gives_it_anew(
     orders: Archived, client: Client, name: str, again: Callable[..., ReplayReport]
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_dry_run_counts_and_adds_nothing(
     assert our_client.stream(name).length() == before == 200
 
 
+@pytest.mark.costly("headrace")
 def test_replays_to_the_same_stream_are_not_replayed_when_they_are_archived_too(
     url: str, client: Client, spark: Any, name: str, tmp_path: Path
 ) -> None:

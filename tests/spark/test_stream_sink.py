@@ -61,6 +61,7 @@ def test_many_rows_are_staged_and_leave_nothing_behind(spark: Any, url: str, cli
     assert left_over(url, name) == []
 
 
+@pytest.mark.costly("headrace")
 def test_sorted_rows_arrive_in_their_order(spark: Any, url: str, client: Client, name: str) -> None:
     rows = spark.range(0, 4 * ROWS_THAT_ARE_STAGED, 1, 4).selectExpr("cast(id as int) n")
 
@@ -82,6 +83,7 @@ def test_entries_of_the_source_are_passed_on_byte_for_byte(
     assert list(entry.pairs) == pairs
 
 
+@pytest.mark.costly("headrace")
 def test_a_published_row_is_read_as_a_message(spark: Any, url: str, client: Client, name: str) -> None:
     row = "to_json(named_struct('id', 17)) data, 'customer-42' key, map('source', 'shop') headers"
 
@@ -124,6 +126,7 @@ def odd(name: str) -> Any:
     return col(name) % 2
 
 
+@pytest.mark.costly("headrace")
 def test_max_length_keeps_the_stream_short(spark: Any, url: str, client: Client, name: str) -> None:
     write(spark.range(ROWS_THAT_ARE_STAGED), url, name, maxLength=100)
 
@@ -209,6 +212,7 @@ def test_a_row_without_data_stops_the_write_before_anything_is_written(
     assert our_client.stream(name).length() == 0
 
 
+@pytest.mark.costly("headrace")
 def test_a_target_of_another_type_is_left_as_it_is(spark: Any, url: str, name: str) -> None:
     with redis.Redis.from_url(url) as server:
         server.set(name, "mine")
