@@ -35,6 +35,7 @@ from headrace.wire.encoder import encode, encode_array, encode_bulk, encode_inte
 from headrace.wire.values import Status
 
 SAME_OBJECT: Final = "ERR source and destination objects are the same"
+RANDOM_TRIES: Final = 16  # Of RANDOMKEY: each takes as long as there are keys, so it must not go on for ever.
 MAX_INT: Final = 2**31 - 1  # Database numbers are read as 32-bit integers.
 
 
@@ -149,11 +150,16 @@ def keys(ctx: Call, argv: list[bytes]) -> Outcome:
 )  # fmt: skip
 def randomkey(ctx: Call, argv: list[bytes]) -> Outcome:
     values = ctx.db.values
-    while values:
-        name = next(islice(values, ctx.state.chance.below(len(values)), None))
-        if ctx.find(name) is not None:
-            return Outcome(encode_bulk(name))
-    return Outcome(encode_null(resp3=ctx.resp3))
+    for _ in range(RANDOM_TRIES):
+        if values:
+            name = next(islice(values, ctx.state.chance.below(len(values)), None))
+            if ctx.find(name) is not None:
+                return Outcome(encode_bulk(name))
+    # Nearly all have expired: look at every one, once.
+    alive = [name for name in list(values) if ctx.find(name) is not None]
+    if not alive:
+        return Outcome(encode_null(resp3=ctx.resp3))
+    return Outcome(encode_bulk(alive[ctx.state.chance.below(len(alive))]))
 
 
 # Moving and copying

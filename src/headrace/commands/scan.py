@@ -119,7 +119,7 @@ def sscan(ctx: Call, argv: list[bytes]) -> Outcome:
     "ZSCAN", key("RO access"), integer("cursor"), optional(pattern("pattern", "MATCH")),
     optional(integer("count", "COUNT")),
     group="sorted-set", flags="readonly", since="2.8.0",
-    complexity="O(COUNT); the first call of a larger walk is O(N log(N)) with N members",
+    complexity="O(COUNT); once in a larger walk O(N) with N members, quickly",
     summary="Go through the members of a sorted set and their scores in pages.", tips="nondeterministic_output",
 )  # fmt: skip
 def zscan(ctx: Call, argv: list[bytes]) -> Outcome:

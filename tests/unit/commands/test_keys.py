@@ -46,6 +46,12 @@ def test_randomkey_gives_every_key_some_time_and_no_expired_one(broker: MemoryBr
     broker("SET c 3 PX 5")
     clock.time_ms += 5
     assert {broker("RANDOMKEY") for _ in range(100)} == {b"a", b"b"}
+    for number in range(1000):
+        broker(f"SET key-{number} x PX 5")
+    clock.time_ms += 5
+    assert broker("RANDOMKEY") in (b"a", b"b")
+    broker("DEL a b")
+    assert broker("RANDOMKEY") is None
 
 
 # Moving and copying
