@@ -62,7 +62,9 @@ def test_thousands_go_in_several_calls(queue):
     assert bodies(jobs) == sent
     assert [job.id for job in jobs] == ids
     assert [element.id for element in queue.inspect(pending=True, start=100, count=2_300)] == ids[100:2_400]
-    assert [job.id for job in queue.recover(idle=0, count=5_000)] == ids
+    recovered = queue.recover(idle=0, count=5_000)
+    assert [job.id for job in recovered] == ids
+    assert {job.deliveries for job in recovered} == {2}
     assert {element.deliveries for element in queue.inspect(pending=True, count=2_500)} == {2}
     assert queue.ack(*jobs) == ids
 
@@ -133,7 +135,8 @@ def test_a_silent_consumer_loses_its_job_to_another_and_its_late_ack_shows(queue
     assert other.recover(idle="10m") == []
     [again] = other.recover(idle=0)
 
-    assert (again.id, again.body) == (slow.id, slow.body)
+    assert (again.id, again.body, again.deliveries) == (slow.id, slow.body, 2)
+    assert slow.deliveries is None
     assert [again.ack(), slow.ack()] == [True, False]
 
 

@@ -82,6 +82,7 @@ def queues(client: Client) -> None:
     assert_type(client.pop_first("urgent", "jobs", count=2, wait=timedelta(seconds=1)), list[Job])
     [job] = jobs.recover(idle="1m", count=1)
     assert_type((job.id, job.body, job.text, job.queue), tuple[str, bytes, str, Queue])
+    assert_type(job.deliveries, int | None)
     assert_type((job.ack(), job.nack(delay="1m"), job.extend()), tuple[bool, bool, bool])
     assert_type(jobs.ack(job, "1-1"), list[str])
     assert_type(jobs.nack(job), list[str])

@@ -19,6 +19,7 @@ class AsyncJob:
     id: str
     body: bytes
     queue: "AsyncQueue" = field(repr=False)
+    deliveries: int | None = None  # This one included. Known of what was recovered; a pop does not tell.
 
     @property
     def text(self) -> str:
@@ -105,7 +106,7 @@ class AsyncQueue:
         """Take over what was delivered and not acknowledged for so long, the oldest delivery first."""
         idle_ms = parse_duration_ms(idle, "idle")
         rows = await self.client.run(queue_flows.recover(self.client._facts, self.name, idle_ms, count))
-        return [AsyncJob(element_id, body, self) for _, element_id, body in rows]
+        return [AsyncJob(element_id, body, self, deliveries) for element_id, body, deliveries in rows]
 
     # Looking
 

@@ -19,7 +19,8 @@ from headrace.client.results import Element, QueueInfo, QueueStats, encode_text
 from headrace.errors import CommandError, ConfigError, HeadraceError, NotFound, Unsupported, WrongType
 
 T = TypeVar("T")
-Row = tuple[str, str, bytes]  # Queue, ID and body of an element that was handed out.
+Row = tuple[str, str, bytes]  # Queue, ID and body of an element that was popped.
+Recovered = tuple[str, bytes, int | None]  # ID, body, and how often it has been delivered.
 
 MOST: Final = 1000  # Elements in one call. functions/queue.lua has the same number.
 MOST_BYTES: Final = 1 << 24  # And so many bytes, unless a single element has more.
@@ -185,24 +186,47 @@ def wait_for_push(facts: Facts, queues: Sequence[str], wait_ms: int) -> Flow[Non
     yield from Request(argv, lambda _: None, queues[0], is_repeatable=True, wait_ms=wait_ms, kind="queue").run()
 
 
-def recover(facts: Facts, queue: str, idle_ms: int, count: int) -> Flow[list[Row]]:
+def recover(facts: Facts, queue: str, idle_ms: int, count: int) -> Flow[list[Recovered]]:
     """Delivered elements that were not acknowledged for so long, the oldest delivery first; each once."""
     check_count(count)
-    found: dict[str, Row] = {}
-
-    def decode(reply: Any) -> list[Row]:
-        return [(queue, text(row[0]), row[1]) for row in reply or ()]
-
+    found: dict[str, bytes] = {}
     while len(found) < count:
         ask = min(MOST, count - len(found))
         if found:  # What was just recovered is behind all others; do not come round to it.
             delivered = (yield from info(facts, queue)).delivered
             ask = min(ask, delivered - len(found))
-        rows = (yield from call(facts, "RQ.RECOVER", (queue,), (ask, idle_ms), decode)) if ask > 0 else []
-        found.update((row[1], row) for row in rows)
+        rows = (yield from call(facts, "RQ.RECOVER", (queue,), (ask, idle_ms), read_recovered)) if ask > 0 else []
+        found.update(rows)
         if len(rows) < MOST:
             break
-    return list(found.values())
+    deliveries = yield from count_deliveries(facts, queue, list(found))
+    return [(element_id, body, deliveries.get(element_id)) for element_id, body in found.items()]
+
+
+def read_recovered(reply: Any) -> list[tuple[str, bytes]]:
+    return [(text(row[0]), row[1]) for row in reply or ()]
+
+
+def count_deliveries(facts: Facts, queue: str, ids: list[str]) -> Flow[dict[str, int]]:
+    """How often each of these, which were delivered last of all, has been delivered. Left out: nobody can tell."""
+    known = yield from capabilities(facts)
+    found: dict[str, int] = {}
+    try:
+        if known.has_queues and ids:
+            last = yield from inspect(facts, queue, pending=True, delayed=False, start=-len(ids), count=len(ids))
+            return {element.id: element.deliveries for element in last if element.deliveries is not None}
+        for part in parts_of(ids):
+            batch: list[Request[Any]] = [
+                requests.pending(queue, QUEUE_MARK, start=one, end=one, count=1, min_idle_ms=0, consumer=None)
+                for one in part
+            ]
+            replies = yield batch
+            for reply in replies:
+                if not isinstance(reply, HeadraceError):
+                    found.update((entry.id, entry.deliveries) for entry in reply)
+    except HeadraceError:  # The elements are what counts: they have been recovered.
+        return found
+    return found
 
 
 def change(facts: Facts, command: str, queue: str, ids: Sequence[str], words: tuple[Word, ...] = ()) -> Flow[list[str]]:

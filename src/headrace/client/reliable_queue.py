@@ -27,6 +27,7 @@ class Job:
     id: str
     body: bytes
     queue: "Queue" = field(repr=False)
+    deliveries: int | None = None  # This one included. Known of what was recovered; a pop does not tell.
 
     @property
     def text(self) -> str:
@@ -113,7 +114,7 @@ class Queue:
         """Take over what was delivered and not acknowledged for so long, the oldest delivery first."""
         idle_ms = parse_duration_ms(idle, "idle")
         rows = self.client.run(queue_flows.recover(self.client._facts, self.name, idle_ms, count))
-        return [Job(element_id, body, self) for _, element_id, body in rows]
+        return [Job(element_id, body, self, deliveries) for element_id, body, deliveries in rows]
 
     # Looking
 

@@ -6,7 +6,7 @@ from headrace.client import list_flows, queue_flows
 from headrace.client.capabilities import Capabilities
 from headrace.client.flows import Facts
 from headrace.client.queue_flows import MOST, MOST_BYTES, PushOptions
-from headrace.errors import CommandError, ConfigError, Unsupported
+from headrace.errors import CommandError, ConfigError, ConnectionLost, Unsupported
 
 
 def facts_of(*, ours: bool) -> Facts:
@@ -105,11 +105,25 @@ def test_a_large_recover_does_not_come_round_to_what_it_recovered():
     first = [[b"%d-0" % number, b"x"] for number in range(MOST)]
     asked, found = drive(
         queue_flows.recover(OURS, "q", 0, 5_000),
-        [first, [b"undelivered", 0, b"delivered", MOST + 2], [[b"9000-0", b"x"], [b"9001-0", b"x"]]],
+        [
+            first,
+            [b"undelivered", 0, b"delivered", MOST + 2],
+            [[b"9000-0", b"x"], [b"9001-0", b"x"]],
+            [[b"9000-0", b"x", 1, 0, 3]],
+        ],
     )
 
-    assert words(asked) == [f"RQ.RECOVER q {MOST} 0", "RQ.INFO q", "RQ.RECOVER q 2 0"]
+    assert words(asked) == [
+        f"RQ.RECOVER q {MOST} 0", "RQ.INFO q", "RQ.RECOVER q 2 0", f"RQ.INSPECT q PENDING {-MOST - 2} {MOST}"
+    ]  # fmt: skip
     assert len(found) == MOST + 2
+    assert found[-2:] == [("9000-0", b"x", 3), ("9001-0", b"x", None)]
+
+
+def test_what_is_recovered_is_given_out_also_when_its_deliveries_cannot_be_told():
+    _, found = drive(queue_flows.recover(OURS, "q", 0, 5), [[[b"1-1", b"x"]], ConnectionLost("gone")])
+
+    assert found == [("1-1", b"x", None)]
 
 
 def test_inspecting_from_the_end_stops_at_the_end():
