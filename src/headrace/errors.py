@@ -61,6 +61,14 @@ class WrongType(CommandError):
         return str(self.args[3]) if len(self.args) > 3 else "stream"
 
 
+class JournalError(HeadraceError):
+    """The data on the disk cannot be read or kept. The message names the file, and what to do."""
+
+
+class DiskFull(JournalError):
+    """There is no room for what was to be written; nothing of it was."""
+
+
 class Refused(HeadraceError):
     """We declined to do it because something would be lost. The message names what, and how to insist."""
 

@@ -6,6 +6,7 @@ must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome
 
 from typing import Final
 
+from headrace.commands.keeping import Keeping
 from headrace.commands.notifications import KEYEVENT, KEYSPACE
 from headrace.commands.settings import Settings
 from headrace.engine.chance import Chance
@@ -27,7 +28,7 @@ class State:
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
-        "memory_asked_ms", "dropped",
+        "memory_asked_ms", "dropped", "keeping", "write_refusal",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -59,6 +60,8 @@ class State:
         self.port = 0
         self.build = "plain"
         self.channels = Channels()
+        self.keeping = Keeping(now_ms // 1000)
+        self.write_refusal = ""  # Why no command may write; empty: they may.
         self.dropped_listeners = 0  # Clients closed because too much waited for them.
         self.memory_used = 0  # At most: the last estimate, and all that was written since (commands/memory_limit.py).
         self.memory_asked_ms = 0
@@ -78,6 +81,12 @@ class State:
         self.waiters.remove(call.id)
         self.channels.forget(call.id)
         call.unwatch()
+
+    def refuse_writes(self, reason: str) -> None:
+        """From now on commands that write get this error; empty: they run again."""
+        self.write_refusal = reason
+        for call in self.clients.values():
+            call.refresh_gate()
 
     def apply_settings(self) -> None:
         """Settings have changed: tell those who keep one at hand."""
@@ -140,7 +149,7 @@ class Call:
         self.resp3 = False
         self.out: list[bytes] = []
         self.journaling = state.journaling
-        self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY, listening to channels.
+        self.is_gated = False  # One flag for all that is rare: MULTI, pause, CLIENT REPLY, channels, refused writes.
         self.is_halted = False  # Run nothing more for now: blocked, draining, postponed or closing.
         self.is_blocked = False
         self.is_draining = False  # A large reply leaves first.
@@ -178,7 +187,7 @@ class Call:
         """Work out the one flag again after something it folds has changed."""
         self.is_gated = (
             self.queue is not None or self.state.pause_until_ms > 0 or self.reply_mode != b"ON" or self.skips_next
-            or self.is_listening or self.state.settings.max_memory > 0
+            or self.is_listening or self.state.settings.max_memory > 0 or self.state.write_refusal != ""
         )  # fmt: skip
 
     def find(self, key: bytes) -> Stored | None:

@@ -209,6 +209,8 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
             f"ERR Can't execute '{command.full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
             "are allowed in this context"
         )
+    if state.write_refusal and would_write(ctx, command):
+        refuse_write(ctx, command)
     if state.pause_until_ms > 0 and is_held_back(ctx, command):
         ctx.postponed = argv
         ctx.is_halted = True
@@ -232,6 +234,16 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
         block(ctx)
     if state.wakes:
         serve_waiters(state, ctx.now_ms)
+
+
+def refuse_write(ctx: Call, command: Command) -> None:
+    """No command may write for now. One in a transaction spoils it, and EXEC ends it."""
+    reason = ctx.state.write_refusal
+    if command.full_name == "exec":
+        ctx.discard()
+        raise CommandError(f"EXECABORT Transaction discarded because of: {reason}")
+    ctx.queue_failed = True
+    raise CommandError(reason)
 
 
 def send_pushes(call: Call) -> None:
@@ -279,6 +291,13 @@ def is_held_back(ctx: Call, command: Command) -> bool:
         found = [find_command(queued[0]) for queued in ctx.queue]
         return any([one is not None and one.waits_for_writes for one in found])
     return command.waits_for_writes and ctx.queue is None
+
+
+def would_write(ctx: Call, command: Command) -> bool:
+    """Whether the command may change something; EXEC, when one of those queued may."""
+    if command.full_name == "exec" and ctx.queue is not None:
+        return any(["write" in resolve(queued).flags for queued in ctx.queue])
+    return "write" in command.flags
 
 
 def end_pause(state: State) -> None:

@@ -63,13 +63,7 @@ def find_facts(ctx: Call, section: str) -> Facts | None:
     if section == "memory":
         return memory_facts(state)
     if section == "persistence":
-        return {
-            "loading": 0,
-            "rdb_changes_since_last_save": state.changes,
-            "rdb_bgsave_in_progress": 0,
-            "aof_enabled": 0,
-            "aof_rewrite_in_progress": 0,
-        }
+        return persistence_facts(state)
     if section == "stats":
         return traffic_facts(state)
     if section == "replication":
@@ -138,6 +132,25 @@ def memory_facts(state: State) -> Facts:
         "maxmemory_human": human(limit),
         "maxmemory_policy": state.settings.get("maxmemory-policy"),
     }
+
+
+def persistence_facts(state: State) -> Facts:
+    keeping = state.keeping
+    facts: Facts = {
+        "loading": 0,
+        "rdb_changes_since_last_save": state.changes,
+        "rdb_bgsave_in_progress": int(keeping.is_saving or keeping.is_wanted),
+        "rdb_last_save_time": keeping.last_save_s,
+        "rdb_last_bgsave_status": "ok" if keeping.is_last_good else "err",
+        "aof_enabled": int(keeping.is_durable),
+        "aof_rewrite_in_progress": int(keeping.is_saving or keeping.is_wanted),
+        "aof_last_bgrewrite_status": "ok" if keeping.is_last_good else "err",
+        "aof_last_write_status": "err" if keeping.is_full else "ok",
+    }
+    if keeping.is_durable:
+        facts["aof_current_size"] = keeping.log_bytes
+        facts["aof_base_size"] = keeping.base_bytes
+    return facts
 
 
 def human(size_bytes: int) -> str:

@@ -23,7 +23,7 @@ ENTRY_GROWTH: Final = 4  # Entries are stored as replies, about so much longer t
 class Setting:
     """One name: what it may hold, and what it is for."""
 
-    __slots__ = ("name", "kind", "default", "low", "high", "choices", "purpose", "is_inert", "is_fixed")
+    __slots__ = ("name", "kind", "default", "low", "high", "choices", "purpose", "is_inert", "is_fixed", "is_settled")
 
     def __init__(
         self, name: str, kind: str, default: str, purpose: str, *, low: int = 0, high: int = MAX_LONG, choices: str = ""
@@ -37,6 +37,7 @@ class Setting:
         self.purpose = purpose
         self.is_inert = False
         self.is_fixed = False  # Told, but not changed while running.
+        self.is_settled = False  # As fixed, but setting it to what it is does no harm.
 
     def check(self, value: str, current: str = "") -> str:
         """The value as it will be kept. ValueError with Redis's words when it cannot be held."""
@@ -90,6 +91,11 @@ def fixed(setting: Setting) -> Setting:
     return setting
 
 
+def settled(setting: Setting) -> Setting:
+    setting.is_settled = True
+    return setting
+
+
 EVICTION: Final = (
     "volatile-lru volatile-lfu volatile-random volatile-ttl allkeys-lru allkeys-lfu allkeys-random noeviction"
 )
@@ -113,12 +119,15 @@ DECLARED: Final = [
     Setting("maxmemory", "memory", "0", "Above it, commands that may need memory are refused. 0: no limit."),
     Setting("notify-keyspace-events", "events", "", "Keyspace events that are published. Empty: none."),
     Setting("client-output-buffer-limit", "limits", DEFAULT, "What may wait for clients that do not read."),
+    settled(Setting("appendonly", "boolean", "no", "Whether there is a journal: no with `serve --memory`.")),
+    Setting(
+        "appendfsync", "choice", "everysec", choices="always everysec no",
+        purpose="When the journal is synced: before every reply, once a second, or when the system likes.",
+    ),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),
     fixed(Setting("port", "integer", "0", "The TCP port.", high=65535)),
     inert(Setting("timeout", "integer", "0", "Silent clients are not closed.", high=MAX_INT)),
     inert(Setting("save", "text", "", "Nothing is saved on a schedule.")),
-    inert(Setting("appendonly", "boolean", "no", "There is no append-only file of Redis's kind.")),
-    inert(Setting("appendfsync", "choice", "everysec", "See appendonly.", choices="always everysec no")),
     inert(Setting("maxmemory-policy", "choice", "noeviction", "Nothing is evicted.", choices=EVICTION)),
     inert(Setting("lazyfree-lazy-user-del", "boolean", "yes", "Memory is freed at once either way.")),
     inert(Setting("lazyfree-lazy-user-flush", "boolean", "yes", "Memory is freed at once either way.")),
@@ -154,7 +163,7 @@ SETTINGS: Final[dict[str, Setting]] = {setting.name: setting for setting in DECL
 class Settings:
     __slots__ = (
         "values", "limits", "idmp_duration_s", "idmp_max_size", "max_bulk_bytes", "max_clients", "event_kinds",
-        "normal_limit", "listener_limit", "limits_all", "max_memory",
+        "normal_limit", "listener_limit", "limits_all", "max_memory", "fsync",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -166,6 +175,7 @@ class Settings:
         self.max_clients = 0
         self.max_memory = 0
         self.event_kinds = 0
+        self.fsync = ""
         self.normal_limit = OutputLimit(0, 0, 0)
         self.listener_limit = OutputLimit(0, 0, 0)  # Of clients that listen to channels.
         self.limits_all = False  # Whether the others have a limit too.
@@ -181,6 +191,7 @@ class Settings:
         self.max_clients = self.number("maxclients")
         self.max_memory = self.number("maxmemory")
         self.event_kinds = parse_kinds(self.get("notify-keyspace-events"))
+        self.fsync = self.get("appendfsync")
         self.normal_limit = read_limit(self.get("client-output-buffer-limit"), "normal")
         self.listener_limit = read_limit(self.get("client-output-buffer-limit"), "pubsub")
         self.limits_all = self.normal_limit.hard_bytes > 0 or self.normal_limit.soft_bytes > 0
@@ -220,6 +231,8 @@ class Settings:
                 changed[setting.name] = setting.check(value, self.get(setting.name))
             except ValueError as error:
                 raise refusal(setting.name, str(error)) from None
+            if setting.is_settled and changed[setting.name] != self.get(setting.name):
+                raise refusal(setting.name, "it is chosen at the start: serve --dir or serve --memory")
         self.values = changed
         self.refresh()
 

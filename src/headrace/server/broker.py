@@ -10,12 +10,18 @@ import socket
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
 
 import headrace.commands.dispatch
 from headrace.clock import SystemClock
 from headrace.commands.call import State
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, JournalError
+from headrace.journal.disk import RealDisk
+from headrace.journal.lock import lock_folder
 from headrace.server.conversation import Conversations
+from headrace.server.durability import Durability
+from headrace.server.keeper import Keeper
 from headrace.server.listener import Listener
 
 BACKLOG = 511  # Connections the system may keep waiting for us, as Redis.
@@ -24,12 +30,14 @@ CLOSING_S = 2.0  # How long a stop waits for the last replies to leave.
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where to listen. port None: no TCP, only the socket file."""
+    """Where to listen, and what to keep. port None: no TCP, only the socket file."""
 
     host: str = "127.0.0.1"
     port: int | None = 7379
     unixsocket: str | None = None
     max_clients: int = 10_000
+    folder: str | None = None  # Where the data is kept; None: nowhere.
+    fsync: str = "always"
 
 
 def build_name() -> str:
@@ -38,11 +46,54 @@ def build_name() -> str:
     return "plain" if path.endswith(".py") else "compiled"
 
 
-def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-    """Run a broker until SIGTERM or SIGINT. `ready` is told the address once clients can connect."""
+def keep_silent(text: str) -> None:
+    """For those who need not know."""
+
+
+def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str], None] = keep_silent) -> None:
+    """Run a broker until SIGTERM or SIGINT. `ready` is told the address once clients can connect.
+
+    ConfigError when it cannot start, JournalError when the data cannot be read or kept.
+    """
     fill_standard_files()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(run(settings, ready))
+        if settings.folder is None:
+            runner.run(run(settings, ready))
+            return
+        path = Path(settings.folder)
+        disk = RealDisk(path)
+        lock = lock_folder(path)
+        try:
+            runner.run(run(settings, ready, lambda state: load(state, disk, settings, say)))
+        finally:
+            disk.close()
+            os.close(lock)
+
+
+def load(state: State, disk: RealDisk, settings: Settings, say: Callable[[str], None]) -> Durability:
+    """Read the folder back into the empty state."""
+    start_s = perf_counter()
+    state.settings.assign("appendonly", "yes")
+    state.settings.assign("appendfsync", settings.fsync)
+    gc.disable()  # Nothing that is loaded can be garbage.
+    try:
+        durability = Durability(state, disk)
+    except JournalError as error:
+        raise JournalError(f"The data in {disk.path} cannot be used: {error}. Nothing was changed.") from error
+    finally:
+        gc.enable()
+    loaded = durability.loaded
+    for note in loaded.notes:
+        say(note)
+    say(
+        f"loaded {count(loaded.keys, 'key')} from {disk.path} in {perf_counter() - start_s:.2f} s "
+        f"({count(loaded.parts, 'part')} of a checkpoint, {count(loaded.frames, 'frame')} of the journal)"
+    )
+    return durability
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -54,16 +105,22 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def run(settings: Settings, ready: Callable[[str], None]) -> None:
+async def run(
+    settings: Settings, ready: Callable[[str], None], load: Callable[[State], Durability] | None = None
+) -> None:
     clock = SystemClock()
     state = State(clock.now_ms())
     state.build = build_name()
     state.settings.assign("maxclients", str(settings.max_clients))
+    durability = load(state) if load is not None else None
     listener = Listener(Conversations(state), clock.now_ms)
+    keeper = Keeper(durability, listener) if durability is not None else None
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
+    if keeper is not None:
+        keeper.failed.add_done_callback(lambda _: stopped.set())
     servers: list[asyncio.AbstractServer] = []
     socket_file: tuple[int, int] | None = None  # Ours, once it is there. Never that of another server, nor any file.
     try:
@@ -86,6 +143,8 @@ async def run(settings: Settings, ready: Callable[[str], None]) -> None:
             server.close()
         listener.close()
         await until_closed(listener)
+        if keeper is not None:
+            await keeper.stop()
         if settings.unixsocket is not None and socket_file is not None:
             with contextlib.suppress(OSError):
                 if identify(settings.unixsocket) == socket_file:

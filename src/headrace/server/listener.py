@@ -31,6 +31,9 @@ class Listener:
         self.connections: dict[int, Connection] = {}
         self.lagging: dict[int, Connection] = {}  # Those above their soft limit: only so long, then they are closed.
         self.speaking: list[Connection] = []
+        # Keeps the turn's records; whether its replies may leave. None: nothing is kept.
+        self.commit: Callable[[list[bytes]], bool] | None = None
+        self.held: list[Connection] = []  # Whose replies wait until the journal has what they are about.
         self.is_flush_due = False
         self.turn_ms = 0  # The time of the running loop turn; 0 between turns.
         self.timer: Any = None
@@ -72,17 +75,51 @@ class Listener:
         """End the loop turn: keep what it changed, then send what it answers."""
         self.is_flush_due = False
         self.turn_ms = 0
-        if self.state.records:
+        records = self.state.records
+        if records:
             self.state.records = []
+            if self.commit is not None and not self.commit(records):
+                self.hold()
+                return
         speaking = self.speaking
         self.speaking = []
+        unfinished: list[Connection] = []
         for connection in speaking:
             connection.is_marked = False
             try:
-                connection.send()
-            except Exception as error:  # A bug met by one client is not to keep the others waiting.
-                self.loop.call_exception_handler({"message": "a client could not be served", "exception": error})
-                connection.transport.abort()
+                if connection.send():
+                    unfinished.append(connection)
+            except Exception as error:
+                self.give_up(connection, error)
+        # Only now: what these run is for the next turn's journal, and its replies with it, also those of others.
+        for connection in unfinished:
+            try:
+                connection.go_on()
+            except Exception as error:
+                self.give_up(connection, error)
+
+    def give_up(self, connection: "Connection", error: Exception) -> None:
+        """A bug met by one client is not to keep the others waiting."""
+        self.loop.call_exception_handler({"message": "a client could not be served", "exception": error})
+        connection.transport.abort()
+
+    def hold(self) -> None:
+        """The turn could not be kept yet: its replies wait, and those who get them are not read from."""
+        held = self.speaking
+        self.speaking = []
+        self.held += held
+        for connection in held:
+            connection.is_held = True
+            connection.adjust_reading()
+
+    def release(self) -> None:
+        """All is kept now: send what waited."""
+        held = self.held
+        self.held = []
+        for connection in held:
+            connection.is_held = False
+            connection.is_marked = False
+            self.mark(connection)
 
     def set_timer(self, now_ms: int) -> None:
         """Be there when the next waiting client's time comes."""
@@ -96,13 +133,13 @@ class Listener:
 
     def ring(self) -> None:
         self.timer = None
-        now_ms = self.now_ms()
+        now_ms = self.start_turn()
         self.conversations.tick(now_ms)
         self.after_feed(now_ms)
 
     def run_cron(self) -> None:
         self.cron = self.loop.call_later(CRON_S, self.run_cron)
-        now_ms = self.now_ms()
+        now_ms = self.start_turn()
         self.conversations.drop_expired(now_ms)
         self.after_feed(now_ms)
         for connection in list(self.lagging.values()):
@@ -126,6 +163,7 @@ class Connection(asyncio.Protocol):
         self.transport: Any = None
         self.conversation: Conversation | None = None
         self.is_marked = False
+        self.is_held = False  # Its replies wait for the journal; it stays marked meanwhile.
         self.is_full = False  # The client does not read its replies.
         self.lagging_since_ms = 0  # Since when more waits for the client than its soft limit allows; 0: it does not.
         self.is_reading = True
@@ -163,11 +201,11 @@ class Connection(asyncio.Protocol):
         if state.resumed or state.speaking or state.waiters.by_client or state.pause_until_ms > 0:
             listener.after_feed(now_ms)
 
-    def send(self) -> None:
-        """Write everything there is, then go on with commands that waited for it."""
+    def send(self) -> bool:
+        """Write everything there is. Whether the connection then has something to go on with."""
         conversation = self.conversation
         if conversation is None:
-            return
+            return False
         call = conversation.call
         if call.out:
             self.transport.write(conversation.take())
@@ -178,15 +216,22 @@ class Connection(asyncio.Protocol):
                 self.transport.abort()  # It need not read what it was sent before.
             else:
                 self.transport.close()
+            return False
+        return call.is_halted or conversation.has_more or not self.is_reading
+
+    def go_on(self) -> None:
+        """Run commands that waited for the replies before them to leave."""
+        conversation = self.conversation
+        if conversation is None:
             return
         if conversation.has_more and not self.is_full:
-            now_ms: int = self.listener.now_ms()
+            call = conversation.call
+            now_ms: int = self.listener.start_turn()
             conversation.run(now_ms)
             if call.out or call.is_closing:
                 self.listener.mark(self)
             self.listener.after_feed(now_ms)
-        if call.is_halted or conversation.has_more or not self.is_reading:
-            self.adjust_reading()
+        self.adjust_reading()
 
     def check_unsent(self) -> None:
         """Close a client that lets too much pile up, or much for too long."""
@@ -214,8 +259,9 @@ class Connection(asyncio.Protocol):
     def adjust_reading(self) -> None:
         """Read only while there is room for what is read and for what it is answered with."""
         conversation = self.conversation
-        assert conversation is not None
-        is_wanted = not self.is_full and not conversation.has_more
+        if conversation is None:
+            return
+        is_wanted = not self.is_full and not self.is_held and not conversation.has_more
         if is_wanted and conversation.call.is_halted:
             is_wanted = conversation.parser.waiting_bytes() < WAITING_INPUT_BYTES
         if is_wanted != self.is_reading and not self.transport.is_closing():
@@ -238,9 +284,12 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends nothing more, but may still read: what it asked for leaves before the connection closes."""
         conversation = self.conversation
-        if conversation is not None and conversation.call.out:
-            self.transport.write(conversation.take())
-        return False
+        if conversation is None or not conversation.call.out:
+            return False
+        conversation.call.is_closing = True
+        conversation.call.is_halted = True
+        self.listener.mark(self)
+        return True
 
     def connection_lost(self, error: BaseException | None) -> None:
         conversation = self.conversation

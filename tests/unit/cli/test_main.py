@@ -40,13 +40,14 @@ def test_wrong_arguments_end_with_the_code_for_usage(monkeypatch: pytest.MonkeyP
     assert end_of(monkeypatch, *arguments) == exit_codes.USAGE
 
 
-def test_serve_without_memory_says_that_nothing_would_be_kept(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("options", [["--dir", "data"], ["--fsync", "no"]])
+def test_serve_in_memory_takes_no_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
-    assert end_of(monkeypatch, "serve") == exit_codes.USAGE
+    assert end_of(monkeypatch, "serve", "--memory", *options) == exit_codes.USAGE
 
     said = capsys.readouterr().err
-    assert "--memory" in said
+    assert said.startswith("headrace: --memory keeps nothing")
     assert said.count("\n") == 1
 
 

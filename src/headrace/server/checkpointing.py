@@ -1,0 +1,83 @@
+"""A checkpoint in the making: the keys are saved a few at a time, between the turns of the loop.
+
+Clients go on meanwhile. Each part names the frame up to which it holds its key, and commands/recovery.py leaves out of
+the journal what a part has already; that is why a checkpoint taken bit by bit is as good as one of a single moment.
+What moves keys about as a whole (RENAME, MOVE, SWAPDB, FLUSHDB, FLUSHALL) does not fit that, so it makes the checkpoint
+begin again; the third time it is written to its end in one go.
+"""
+
+from typing import Final
+
+from headrace.commands.call import State
+from headrace.engine.snapshot import absent_part, dump_part, place_nodes, places_of
+from headrace.engine.stream import Stream
+from headrace.journal.folder import Folder
+from headrace.journal.segments import Place
+
+STEP_BYTES: Final = 256 * 1024  # Written between two looks at the clock.
+PATIENCE: Final = 2  # So often it begins again.
+
+
+class Checkpoint:
+    def __init__(self, state: State, folder: Folder) -> None:
+        self.state = state
+        self.folder = folder
+        self.restarts = 0
+        self.leaving = folder.segments.sparse()  # Segments that hold too little to stay.
+        self.writer = folder.begin_checkpoint()
+        self.keys = self.list_keys()
+        self.is_written = False
+
+    def list_keys(self) -> list[tuple[int, bytes]]:
+        return [(database.number, key) for database in self.state.databases for key in database.values]
+
+    @property
+    def is_impatient(self) -> bool:
+        """Begun again too often: it is to be written to its end now."""
+        return self.restarts > PATIENCE
+
+    def begin_again(self) -> None:
+        """Something moved keys about as a whole. What was placed in segments stays there."""
+        if not self.is_written:  # Otherwise every part is older than that.
+            self.restarts += 1
+            self.writer = self.folder.begin_again(self.writer)
+            self.keys = self.list_keys()
+
+    def write_some(self) -> None:
+        """Save the next key, or a piece of a long stream. To be called when the journal has everything."""
+        if not self.keys:
+            self.writer.close()
+            self.is_written = True
+            return
+        number, key = self.keys[-1]
+        database = self.state.databases[number]
+        value = database.values.get(key)
+        sequence = self.folder.sequence
+        if value is None:
+            self.writer.add(absent_part(number, key, sequence), [])
+        elif place_nodes(value, self.place, self.leaving, STEP_BYTES):
+            expires_ms = database.expires_ms.get(key, 0)
+            part = dump_part(number, key, value, expires_ms, sequence, self.place, self.leaving)
+            self.writer.add(part, places_of(value))
+            if isinstance(value, Stream):
+                value.release()
+        else:
+            return
+        self.keys.pop()
+
+    def write_all(self) -> None:
+        while not self.is_written:
+            self.write_some()
+
+    def place(self, data: bytes) -> Place:
+        return self.folder.segments.place(data)
+
+    def sync(self) -> None:
+        """May run in a thread of its own."""
+        self.folder.sync_checkpoint(self.writer)
+
+    def finish(self) -> None:
+        self.folder.finish_checkpoint(self.writer)
+
+    def abandon(self) -> None:
+        self.writer.abandon()

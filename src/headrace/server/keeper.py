@@ -1,0 +1,179 @@
+"""Durability in the event loop: when to sync, when to try a full disk again, when to write a piece of a checkpoint.
+
+Everything happens in the loop, between turns, but for the syncs of a checkpoint: those take long and run in a thread.
+"""
+
+import asyncio
+from time import perf_counter
+from typing import Any, Final
+
+from headrace.commands.dispatch import unblock
+from headrace.commands.persistence import FULL
+from headrace.errors import JournalError
+from headrace.server.durability import Durability
+from headrace.server.listener import Listener
+from headrace.wire.encoder import OK, encode_error
+
+LOOK_S: Final = 0.1  # How often to look whether a checkpoint is due or wanted.
+RETRY_S: Final = 0.2  # How often a full disk is tried again.
+SYNC_S: Final = 1.0  # The policy `everysec`.
+PIECE_S: Final = 0.002  # A piece of a checkpoint takes about so long,
+PAUSE: Final = 2.0  # and so many times that long it is the clients' turn.
+AFTER_FAILURE_S: Final = 10.0  # Until a checkpoint is tried again for which there was no room.
+
+
+class Keeper:
+    """Drives one Durability in the running loop. `failed` ends with an error when nothing can be promised any more."""
+
+    def __init__(self, durability: Durability, listener: Listener) -> None:
+        self.durability = durability
+        self.listener = listener
+        self.loop: Any = asyncio.get_running_loop()
+        self.failed: asyncio.Future[None] = self.loop.create_future()
+        self.syncing: asyncio.Future[None] | None = None
+        self.not_before_s = 0.0
+        listener.commit = self.commit
+        self.timers: dict[str, Any] = {}
+        self.set_timer("look", LOOK_S, self.look)
+        self.set_timer("sync", SYNC_S, self.sync)
+
+    def set_timer(self, name: str, delay_s: float, callback: Any) -> None:
+        self.timers[name] = self.loop.call_later(delay_s, self.run, callback)
+
+    def run(self, callback: Any) -> None:
+        try:
+            if not self.failed.done():
+                callback()
+        except Exception as error:  # Whatever it is, it is about data that was promised to be kept.
+            self.fail(error)
+
+    def commit(self, records: list[bytes]) -> bool:
+        """Keep a turn. Whether its replies may leave."""
+        if self.failed.done():
+            return False
+        try:
+            is_kept = self.durability.commit(records)
+        except Exception as error:  # As above.
+            self.fail(error)
+            return False
+        if self.durability.waiting and "retry" not in self.timers:
+            self.set_timer("retry", RETRY_S, self.retry)
+        return is_kept
+
+    def fail(self, error: Exception) -> None:
+        """Nobody is answered any more: it might be a promise that cannot be kept."""
+        if not self.failed.done():
+            if not isinstance(error, JournalError):
+                error = JournalError(f"the data cannot be kept: {error!r}")
+            self.failed.set_exception(error)
+        for connection in list(self.listener.connections.values()):
+            connection.transport.abort()
+
+    def retry(self) -> None:
+        del self.timers["retry"]
+        if self.durability.try_again():
+            self.listener.release()
+        else:
+            self.set_timer("retry", RETRY_S, self.retry)
+
+    def sync(self) -> None:
+        self.set_timer("sync", SYNC_S, self.sync)
+        if self.listener.state.settings.fsync == "everysec":
+            self.durability.sync()
+
+    # Checkpoints
+
+    def look(self) -> None:
+        self.set_timer("look", LOOK_S, self.look)
+        durability = self.durability
+        durability.tell()
+        keeping = self.listener.state.keeping
+        if durability.checkpoint is not None or durability.waiting:
+            return
+        is_due = durability.is_checkpoint_due() and self.loop.time() >= self.not_before_s
+        if keeping.is_wanted or is_due:
+            self.keep_turn()
+            if durability.waiting:
+                return
+            keeping.is_wanted = False
+            if durability.begin_checkpoint():
+                self.write()
+            else:
+                self.end()
+
+    def keep_turn(self) -> None:
+        """A checkpoint begins, and a key is saved, between turns: what was done so far must be in the journal."""
+        if self.listener.state.records:
+            self.listener.flush()
+
+    def write(self) -> None:
+        """Write pieces until the time is up."""
+        durability = self.durability
+        self.keep_turn()
+        start_s = perf_counter()
+        while durability.checkpoint is not None and not durability.write_checkpoint():
+            if durability.waiting or perf_counter() - start_s >= PIECE_S:
+                self.set_timer("write", PAUSE * PIECE_S, self.write)
+                return
+        checkpoint = durability.checkpoint
+        if checkpoint is None:  # There was no room.
+            self.end()
+            return
+        self.syncing = self.loop.run_in_executor(None, checkpoint.sync)
+        self.syncing.add_done_callback(self.after_sync)
+
+    def after_sync(self, syncing: "asyncio.Future[None]") -> None:
+        self.syncing = None
+        if syncing.cancelled() or self.failed.done():
+            return
+        error = syncing.exception()
+        if error is not None:
+            self.fail(error if isinstance(error, Exception) else JournalError(str(error)))
+        else:
+            self.run(self.finish)
+
+    def finish(self) -> None:
+        self.durability.finish_checkpoint()
+        self.end()
+
+    def end(self) -> None:
+        """A checkpoint came to its end, good or bad: tell those who wait for it."""
+        state = self.listener.state
+        keeping = state.keeping
+        if keeping.is_last_good:
+            keeping.last_save_s = self.listener.now_ms() // 1000
+        else:
+            self.not_before_s = self.loop.time() + AFTER_FAILURE_S
+        savers = keeping.savers
+        keeping.savers = []
+        reply = OK if keeping.is_last_good else encode_error(FULL)
+        for number in savers:
+            call = state.clients.get(number)
+            if call is not None and call.is_blocked:
+                unblock(state, call, reply)
+        self.listener.after_feed(self.listener.start_turn())
+
+    async def stop(self) -> None:
+        """Write everything and leave a fresh checkpoint behind, so that the next start is fast."""
+        for timer in self.timers.values():
+            timer.cancel()
+        if self.syncing is not None:
+            await asyncio.wait([self.syncing])
+        if not self.failed.done():
+            self.run(self.save)
+        self.durability.close()
+        if self.failed.done():
+            self.failed.result()  # Raises what went wrong.
+        if self.durability.waiting:
+            raise JournalError(
+                "there was no room on the disk for the last writes; they were never confirmed, and are gone"
+            )
+
+    def save(self) -> None:
+        durability = self.durability
+        self.keep_turn()
+        if durability.waiting and not durability.try_again():
+            return
+        durability.sync()
+        if durability.checkpoint is not None or durability.folder.has_frames:
+            durability.save()
