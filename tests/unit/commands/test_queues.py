@@ -74,6 +74,19 @@ def test_waiting_ends_with_null_when_the_time_is_up(broker: MemoryBroker, clock:
     assert client("PING") == b"PONG"
 
 
+@pytest.mark.parametrize(
+    ("how", "answer"), [("TIMEOUT", None), ("ERROR", "UNBLOCKED client unblocked via CLIENT UNBLOCK")]
+)
+def test_a_waiting_client_can_be_sent_on(broker: MemoryBroker, how: str, answer: str | None) -> None:
+    client = broker.client()
+    client.send("RQ.POP BLOCK 0 q")
+    assert broker(f"CLIENT UNBLOCK {client.call.id} {how}") == 1
+    broker("RQ.PUSH q a")
+
+    assert client.replies() == [Refusal(answer) if answer else None]
+    assert broker("RQ.INFO q") == [b"undelivered", 1, b"delivered", 0]
+
+
 def test_nobody_waits_inside_a_transaction(broker: MemoryBroker) -> None:
     broker("MULTI")
     broker("RQ.POP BLOCK 0 q")
@@ -186,6 +199,19 @@ def test_who_waits_already_learns_of_a_new_time(broker: MemoryBroker, clock: Man
     clock.advance(ms=50)
 
     assert bodies(client.replies()[0]) == [b"a"]
+
+
+def test_all_who_wait_learn_of_the_times_of_a_queue_that_appears(broker: MemoryBroker, clock: ManualClock) -> None:
+    first, second = broker.client(), broker.client()
+    broker("RQ.PUSHX other DELAY 50 ELEMENTS 1 a")
+    first.send("RQ.POP BLOCK 0 q")
+    second.send("RQ.POP BLOCK 0 q")
+    broker("RENAME other q")
+    first.close()
+
+    clock.advance(ms=50)
+
+    assert bodies(second.replies()[0]) == [b"a"]
 
 
 def test_an_earlier_time_replaces_a_later_one(broker: MemoryBroker, clock: ManualClock) -> None:
