@@ -165,6 +165,26 @@ def test_pending_entries_that_are_gone_cost_nothing_more_once_they_were_looked_f
     assert work_of(many, command) <= work_of(few, command) + 40
 
 
+def sorted_set_with(members: int) -> MemoryBroker:
+    broker = MemoryBroker(ManualClock())
+    for start in range(0, members, 1000):
+        words = [word for number in range(start, start + 1000) for word in (b"%d" % number, b"m%d" % number)]
+        assert broker("ZADD", "z", *words) == 1000
+    return broker
+
+
+def test_a_sorted_set_costs_about_the_same_however_much_is_in_it() -> None:
+    few, many = sorted_set_with(2000), sorted_set_with(32_000)
+
+    for command in ("ZADD z 500.5 new", "ZINCRBY z 7 m600", "ZREM z m700", "ZPOPMIN z", "ZPOPMIN z 5", "ZSCORE z m800"):
+        assert work_of(many, command) <= work_of(few, command) + 40, command
+    for command in ("ZRANK z m1500", "ZRANGEBYSCORE z 1600 +inf LIMIT 0 10", "ZRANGE z 900 910", "ZREVRANGE z 0 9"):
+        few.first.send(command)
+        many.first.send(command)
+        few.first.replies(), many.first.replies()
+        assert work_of(many, command) <= work_of(few, command) + 40, command  # The places of chunks are known by now.
+
+
 def queue_with(delivered: int, undelivered: int = 0) -> MemoryBroker:
     broker = MemoryBroker(ManualClock())
     for start in range(0, delivered + undelivered, 1000):

@@ -22,7 +22,23 @@ LIST_COMMANDS = (
     "lpush", "lpushx", "lrange", "lrem", "lset", "ltrim", "rpop", "rpoplpush", "rpush", "rpushx",
 )  # fmt: skip
 
-DESCRIBED = {"stream-commands": STREAM_COMMANDS, "list-commands": LIST_COMMANDS}  # Recorded under these names.
+SET_COMMANDS = (
+    "sadd", "scard", "sdiff", "sdiffstore", "sinter", "sintercard", "sinterstore", "sismember", "smembers",
+    "smismember", "smove", "spop", "srandmember", "srem", "sscan", "sunion", "sunionstore",
+)  # fmt: skip
+SORTED_SET_COMMANDS = (
+    "bzmpop", "bzpopmax", "bzpopmin", "zadd", "zcard", "zcount", "zdiff", "zdiffstore", "zincrby", "zinter",
+    "zintercard", "zinterstore", "zlexcount", "zmpop", "zmscore", "zpopmax", "zpopmin", "zrandmember", "zrange",
+    "zrangebylex", "zrangebyscore", "zrangestore", "zrank", "zrem", "zremrangebylex", "zremrangebyrank",
+    "zremrangebyscore", "zrevrange", "zrevrangebylex", "zrevrangebyscore", "zrevrank", "zscan", "zscore", "zunion",
+    "zunionstore",
+)  # fmt: skip
+DESCRIBED = {  # Recorded under these names.
+    "stream-commands": STREAM_COMMANDS,
+    "list-commands": LIST_COMMANDS,
+    "set-commands": SET_COMMANDS,
+    "sorted-set-commands": SORTED_SET_COMMANDS,
+}
 
 _ARGUMENT_FACTS = ("name", "type", "token", "key_spec_index", "flags")
 

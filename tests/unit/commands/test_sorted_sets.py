@@ -120,6 +120,13 @@ def test_no_reply_grows_without_end(broker: MemoryBroker, command: str) -> None:
     assert broker(command) == Refusal("ERR value is out of range")
 
 
+def test_every_score_survives_a_copy(broker: MemoryBroker) -> None:
+    broker("ZADD z inf a -inf b 0.1 c 1e300 d 5e-324 e -0 f 4503599627370497.5 g")
+    assert broker("COPY z copy") == 1
+    assert broker("ZRANGE copy 0 -1 WITHSCORES") == broker("ZRANGE z 0 -1 WITHSCORES")
+    assert broker("DUMP copy") == broker("DUMP z")
+
+
 def test_what_a_sorted_set_is(broker: MemoryBroker) -> None:
     broker("ZADD z 1 a 2 b")
     assert broker("TYPE z") == b"zset"
