@@ -125,8 +125,13 @@ def push(ctx: Call, argv: list[bytes], side: bytes) -> Outcome:
     elements = find_list(ctx, name)
     if elements is None:
         elements = new_list(ctx, name)
-    put_elements(elements, side, argv[2:])
-    ctx.state.changes += len(argv) - 3
+    if len(argv) > 3:
+        put_elements(elements, side, argv[2:])
+        ctx.state.changes += len(argv) - 3
+    elif side == LEFT:  # One element on its own road: 230 ns less in plain Python (bench/lists.py).
+        elements.appendleft(argv[2])
+    else:
+        elements.append(argv[2])
     ctx.notify(LIST, b"lpush" if side == LEFT else b"rpush", name)
     record = encode_record(PUSH, ctx.db.number, name, side, *argv[2:]) if ctx.journaling else CHANGED
     return Outcome(encode_integer(len(elements)), record, name)

@@ -14,6 +14,8 @@ RIGHT = b"right"
 
 def take_elements(elements: "deque[bytes]", side: bytes, count: int) -> list[bytes]:
     """Remove up to `count` elements from one end, the outermost first."""
+    if count == 1:  # 650 ns less in plain Python (bench/lists.py).
+        return [elements.popleft() if side == LEFT else elements.pop()]
     count = min(count, len(elements))
     if side == LEFT:
         return [elements.popleft() for _ in range(count)]
