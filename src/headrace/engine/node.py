@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from headrace.engine.ids import id_of
-from headrace.engine.shelf import NOWHERE, ZLIB_LEVEL, Entries, NodeLimits, encode_node
+from headrace.engine.shelf import NOWHERE, ZLIB_LEVEL, Entries, NodeLimits
 
 try:
     import lz4.block as _lz4
@@ -77,11 +77,6 @@ class Node:
         if len(packed) < len(self.blob):
             self.blob = packed
             self.is_packed = True
-
-    def encode(self) -> bytes:
-        """What is written of the node when it gets a place. It must not be open."""
-        blob, offsets = self.plain()
-        return encode_node([offsets[index + 1] - offsets[index] for index in range(self.count)], blob)
 
     def release(self, shelf: NodeLimits) -> None:
         """Keep the entries no longer in memory, if they have a place."""

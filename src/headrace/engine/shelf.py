@@ -19,7 +19,7 @@ Only what is fetched again and again stays in memory: the last few nodes, unless
 import struct
 import zlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Final
 
@@ -81,11 +81,17 @@ def join_place(segment: int, offset: int, size: int) -> int:
 
 def split_place(place: int) -> Place:
     offset = (place >> SIZE_BITS) & ((1 << OFFSET_BITS) - 1)
-    return place >> (OFFSET_BITS + SIZE_BITS), offset, place & ((1 << SIZE_BITS) - 1)
+    return segment_of(place), offset, place & ((1 << SIZE_BITS) - 1)
 
 
-def encode_node(sizes: Sequence[int], joined: bytes) -> bytes:
+def segment_of(place: int) -> int:
+    return place >> (OFFSET_BITS + SIZE_BITS)
+
+
+def encode_node(entries: Entries) -> bytes:
     """What is written of a node."""
+    joined, offsets = entries
+    sizes = [offsets[index] - offsets[index - 1] for index in range(1, len(offsets))]
     plain = struct.pack(f"<I{len(sizes)}I", len(sizes), *sizes) + joined
     packed = zlib.compress(plain, ZLIB_LEVEL)
     return ZLIB + packed if len(packed) < len(plain) else PLAIN + plain

@@ -32,7 +32,7 @@ from headrace.engine.ids import MAX_PART, name_of
 from headrace.engine.keyspace import Stored
 from headrace.engine.node import Node
 from headrace.engine.payload import MAX_NUMBER, MIN_NUMBER, Reader, put_fields, put_numbers
-from headrace.engine.shelf import NOWHERE, NodeLimits, Place, join_place, split_place
+from headrace.engine.shelf import NOWHERE, NodeLimits, Place, encode_node, join_place, segment_of, split_place
 from headrace.engine.stream import Stream
 
 VERSION: Final = b"part1"
@@ -96,13 +96,13 @@ def put_head(parts: list[bytes], database: int, key: bytes, sequence: int) -> No
 
 
 def place_nodes(value: Stored, place: PlaceNode, leaving: frozenset[int] = NONE, most_bytes: int = ALL) -> bool:
-    """Give nodes of a stream a place, until most_bytes were placed. Whether none is left. True for other types."""
+    """Give nodes of a stream a place, until most_bytes of entries have one. Whether all have. True for other types."""
     if not isinstance(value, Stream):
         return True
     placed = 0
     nodes = value.nodes
     for index, node in enumerate(nodes):
-        if node.place != NOWHERE and split_place(node.place)[0] not in leaving:
+        if node.place != NOWHERE and (not leaving or segment_of(node.place) not in leaving):
             continue
         if node.names is not None:
             if index == len(nodes) - 1:
@@ -112,10 +112,10 @@ def place_nodes(value: Stored, place: PlaceNode, leaving: frozenset[int] = NONE,
                 value.opened.remove(node)
         if placed >= most_bytes:
             return False
-        data = node.encode()
-        segment, offset, size = place(data)
+        entries = node.plain()
+        segment, offset, size = place(encode_node(entries))
         node.place = join_place(segment, offset, size)
-        placed += len(data)
+        placed += len(entries[0])
     return True
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.engine.ids import name_of
 from headrace.engine.node import Node, name_in
-from headrace.engine.shelf import NOWHERE, NodeLimits, join_place
+from headrace.engine.shelf import NOWHERE, NodeLimits, encode_node, join_place
 from headrace.wire.encoder import encode_bulk, encode_entry
 from support.shelf import Shelf
 
@@ -22,7 +22,7 @@ def store(node: Node) -> None:
     """Put it on a shelf."""
     node.seal()
     limits = NodeLimits()
-    segment, offset, size = Shelf(limits)(node.encode())
+    segment, offset, size = Shelf(limits)(encode_node(node.plain()))
     node.place = join_place(segment, offset, size)
     node.release(limits)
     assert node.size_bytes() == 0

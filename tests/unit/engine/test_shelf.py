@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
+from array import array
+from itertools import accumulate, pairwise
 
 import pytest
 
@@ -25,7 +26,7 @@ NOISE = [os.urandom(30), os.urandom(3)]
 
 
 def written(entries: list[bytes]) -> bytes:
-    return encode_node([len(entry) for entry in entries], b"".join(entries))
+    return encode_node((b"".join(entries), array("I", accumulate(map(len, entries), initial=0))))
 
 
 @pytest.mark.parametrize(("entries", "codec"), [(WORDS, b"z"), (NOISE, b"p"), ([b"x"], b"p")])
