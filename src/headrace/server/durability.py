@@ -13,7 +13,7 @@ from typing import Final
 
 from headrace.commands.call import State
 from headrace.commands.recovery import Recovery
-from headrace.errors import DiskFull
+from headrace.errors import DiskFull, JournalError
 from headrace.journal.disk import Disk
 from headrace.journal.folder import Folder, open_folder
 from headrace.journal.record import QUEUE_ADVANCE, REMOVE, is_structural
@@ -62,7 +62,9 @@ class Durability:
         """Load what the folder holds. JournalError when it cannot be trusted."""
         self.state = state
         segments = Segments(disk, segment_bytes)
-        state.settings.limits.fetch = segments.fetch
+        self.segments = segments
+        self.unreadable: JournalError | None = None
+        state.settings.limits.fetch = self.fetch
         self.folder: Folder
         self.folder, found = open_folder(disk, segments, Loader(state, segments))
         keys = sum([len(database.values) for database in state.databases])
@@ -75,10 +77,20 @@ class Durability:
         state.keeping.is_durable = True
         self.tell()
 
+    def fetch(self, segment: int, offset: int, size: int) -> bytes:
+        """What lies at a place. When it cannot be read that is the end: the command that wanted it is half done."""
+        try:
+            return self.segments.fetch(segment, offset, size)
+        except JournalError as error:
+            self.unreadable = error
+            raise
+
     # Turns
 
     def commit(self, records: list[bytes]) -> bool:
         """Keep the effects of one turn. Whether its replies may leave."""
+        if self.unreadable is not None:
+            raise self.unreadable
         if self.checkpoint is not None and any([is_structural(record) for record in records]):
             self.is_checkpoint_spoiled = True
         if self.waiting:

@@ -86,6 +86,8 @@ class Keeper:
     def look(self) -> None:
         self.set_timer("look", LOOK_S, self.look)
         durability = self.durability
+        if durability.unreadable is not None:
+            raise durability.unreadable
         durability.tell()
         keeping = self.listener.state.keeping
         if durability.checkpoint is not None or durability.waiting:
