@@ -36,7 +36,7 @@ def read_range(ctx: Call, argv: list[bytes]) -> Outcome:
     size = len(value)
     first = max(start + size, 0) if start < 0 else start
     last = max(end + size, 0) if end < 0 else end
-    return Outcome(encode_bulk(value[first : last + 1]))
+    return Outcome(encode_bulk(value[first : max(last + 1, first)]))  # mypyc: a slice must not end before it begins.
 
 
 @command(
