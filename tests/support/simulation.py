@@ -109,7 +109,7 @@ class Simulation:
         self.broker = MemoryBroker(ManualClock(self.now_ms))
         settings = f"stream-node-max-entries {NODE_ENTRIES} appendfsync {self.policy}"
         assert self.broker(f"CONFIG SET {settings}") == b"OK"
-        self.durability = Durability(self.broker.state, self.disk, segment_bytes=SEGMENT_BYTES)
+        self.durability = Durability(self.broker.state, self.disk, segment_bytes=SEGMENT_BYTES, step_bytes=100)
         self.client = self.broker.client()
         self.symbols = Symbols(self.now_ms)
         found = contents_of(self.broker)

@@ -78,7 +78,7 @@ def load(state: State, disk: RealDisk, settings: Settings, say: Callable[[str], 
     gc.disable()  # Nothing that is loaded can be garbage.
     try:
         durability = Durability(state, disk)
-    except JournalError as error:
+    except (JournalError, OSError) as error:
         raise JournalError(f"The data in {disk.path} cannot be used: {error}. Nothing was changed.") from error
     finally:
         gc.enable()

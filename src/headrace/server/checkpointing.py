@@ -9,24 +9,28 @@ begin again; the third time it is written to its end in one go.
 from typing import Final
 
 from headrace.commands.call import State
+from headrace.engine.keyspace import Stored
 from headrace.engine.snapshot import absent_part, dump_part, place_nodes, places_of
 from headrace.engine.stream import Stream
 from headrace.journal.folder import Folder
 from headrace.journal.segments import Place
 
-STEP_BYTES: Final = 256 * 1024  # Written between two looks at the clock.
+STEP_BYTES: Final = 128 * 1024  # Of the entries of a stream, written between two looks at the clock.
 PATIENCE: Final = 2  # So often it begins again.
+NODES_PER_STEP: Final = 2  # A stream that grows faster than this is placed is saved in one go after so many steps.
 
 
 class Checkpoint:
-    def __init__(self, state: State, folder: Folder) -> None:
+    def __init__(self, state: State, folder: Folder, step_bytes: int) -> None:
         self.state = state
         self.folder = folder
+        self.step_bytes = step_bytes
         self.restarts = 0
         self.leaving = folder.segments.sparse()  # Segments that hold too little to stay.
         self.writer = folder.begin_checkpoint()
         self.keys = self.list_keys()
         self.is_written = False
+        self.steps = 0  # Spent on the stream that is being saved.
 
     def list_keys(self) -> list[tuple[int, bytes]]:
         return [(database.number, key) for database in self.state.databases for key in database.values]
@@ -42,6 +46,7 @@ class Checkpoint:
             self.restarts += 1
             self.writer = self.folder.begin_again(self.writer)
             self.keys = self.list_keys()
+            self.steps = 0
 
     def write_some(self) -> None:
         """Save the next key, or a piece of a long stream. To be called when the journal has everything."""
@@ -55,15 +60,22 @@ class Checkpoint:
         sequence = self.folder.sequence
         if value is None:
             self.writer.add(absent_part(number, key, sequence), [])
-        elif place_nodes(value, self.place, self.leaving, STEP_BYTES):
+        elif self.has_more_to_place(value):
+            return
+        else:
             expires_ms = database.expires_ms.get(key, 0)
             part = dump_part(number, key, value, expires_ms, sequence, self.place, self.leaving)
             self.writer.add(part, places_of(value))
             if isinstance(value, Stream):
                 value.release()
-        else:
-            return
         self.keys.pop()
+        self.steps = 0
+
+    def has_more_to_place(self, value: Stored) -> bool:
+        """Place some nodes of a stream. Whether more are left, and there is patience for them."""
+        self.steps += 1
+        is_placed = place_nodes(value, self.place, self.leaving, self.step_bytes)
+        return not is_placed and self.steps * NODES_PER_STEP <= len(value.nodes)
 
     def write_all(self) -> None:
         while not self.is_written:

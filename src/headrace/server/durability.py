@@ -18,7 +18,7 @@ from headrace.journal.disk import Disk
 from headrace.journal.folder import Folder, open_folder
 from headrace.journal.record import QUEUE_ADVANCE, REMOVE, is_structural
 from headrace.journal.segments import SEGMENT_BYTES, Segments
-from headrace.server.checkpointing import Checkpoint
+from headrace.server.checkpointing import STEP_BYTES, Checkpoint
 from headrace.wire.encoder import encode_array_header, encode_bulk
 
 LOG_BYTES: Final = 64 * 1024 * 1024  # A longer log is worth a checkpoint, unless the last checkpoint was longer still.
@@ -58,9 +58,12 @@ class Loader:
 
 
 class Durability:
-    def __init__(self, state: State, disk: Disk, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(
+        self, state: State, disk: Disk, *, segment_bytes: int = SEGMENT_BYTES, step_bytes: int = STEP_BYTES
+    ) -> None:
         """Load what the folder holds. JournalError when it cannot be trusted."""
         self.state = state
+        self.step_bytes = step_bytes
         segments = Segments(disk, segment_bytes)
         self.segments = segments
         self.unreadable: JournalError | None = None
@@ -138,7 +141,7 @@ class Durability:
         """Whether there was room for it."""
         assert self.checkpoint is None and not self.waiting
         try:
-            self.checkpoint = Checkpoint(self.state, self.folder)
+            self.checkpoint = Checkpoint(self.state, self.folder, self.step_bytes)
         except DiskFull:
             self.end_checkpoint(is_good=False)
             return False
