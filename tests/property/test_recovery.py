@@ -98,7 +98,7 @@ class Journal:
     def recover(self) -> State:
         state = State(0)
         state.settings.limits.max_entries = NODE_ENTRIES
-        state.settings.limits.fetch = self.shelf.fetch
+        state.settings.limits.fetch_from(self.shelf.fetch)
         recovery = Recovery(state, self.whole.start)
         for part in self.whole.parts:
             recovery.part(part)

@@ -53,7 +53,7 @@ def check(seed: int) -> None:
     state = session.broker.state
     shelf = Shelf(state.settings.limits)
     twin = RandomSession(MemoryBroker(ManualClock(session.broker.clock.now_ms()), journaling=True))
-    twin.broker.state.settings.limits.fetch = shelf.fetch
+    twin.broker.state.settings.limits.fetch_from(shelf.fetch)
     load(twin.broker.state, save(state, shelf))
     assert contents_of(twin.broker.state) == contents_of(state), (seed, session.sent)
     for value in state.databases[0].values.values():

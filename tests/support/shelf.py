@@ -13,7 +13,7 @@ class Shelf:
         self.written: list[bytes] = []
         self.fetches = 0
         if limits is not None:
-            limits.fetch = self.fetch
+            limits.fetch_from(self.fetch)
 
     def __call__(self, data: bytes) -> Place:
         segment, offset = divmod(len(self.written), self.nodes_per_segment)

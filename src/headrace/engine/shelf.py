@@ -2,7 +2,7 @@
 
 The engine writes nothing itself. Whoever saves a stream (snapshot.py) is handed `place`, which writes bytes somewhere
 and says where: a *place* is segment, offset and size. `NodeLimits.fetch` gives the bytes of a place again. Segments are
-numbered from 1, and no number is ever used twice.
+numbered from 1. A place never gets other bytes, unless `fetch_from` is called again.
 
 What is written of a node, with numbers of 4 bytes, little-endian:
 
@@ -56,6 +56,11 @@ class NodeLimits:
         self.max_bytes = 16384  # Four times Redis's: our entries are stored as replies, about that much longer.
         self.fetch: Callable[[int, int, int], bytes] = no_shelf
         self.kept: dict[int, Entries] = {}  # By place, the longest kept first.
+
+    def fetch_from(self, fetch: Callable[[int, int, int], bytes]) -> None:
+        """Where nodes lie from now on. What was fetched elsewhere is forgotten: its places may hold other bytes there."""
+        self.fetch = fetch
+        self.kept.clear()
 
     def fetch_entries(self, place: int, count: int) -> Entries:
         """The entries of a stored node."""

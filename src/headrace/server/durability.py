@@ -67,7 +67,7 @@ class Durability:
         segments = Segments(disk, segment_bytes)
         self.segments = segments
         self.unreadable: JournalError | None = None
-        state.settings.limits.fetch = self.fetch
+        state.settings.limits.fetch_from(self.fetch)
         self.folder: Folder
         self.folder, found = open_folder(disk, segments, Loader(state, segments))
         keys = sum([len(database.values) for database in state.databases])

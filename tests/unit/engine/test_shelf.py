@@ -90,6 +90,15 @@ def test_few_fetched_nodes_stay_in_memory_and_no_large_ones() -> None:
     assert large not in limits.kept
 
 
+def test_another_shelf_may_have_other_bytes_at_the_same_place() -> None:
+    limits = NodeLimits()
+    place = join_place(*Shelf(limits)(written([b"tea"])))
+    assert limits.fetch_entries(place, 1)[0] == b"tea"
+    assert join_place(*Shelf(limits)(written([b"pie"]))) == place
+
+    assert limits.fetch_entries(place, 1)[0] == b"pie"
+
+
 def test_a_node_of_another_count_is_refused() -> None:
     limits = NodeLimits()
     place = join_place(*Shelf(limits)(written(WORDS)))
