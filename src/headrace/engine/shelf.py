@@ -58,7 +58,7 @@ class NodeLimits:
         self.kept: dict[int, Entries] = {}  # By place, the longest kept first.
 
     def fetch_from(self, fetch: Callable[[int, int, int], bytes]) -> None:
-        """Where nodes lie from now on. What was fetched elsewhere is forgotten: its places may hold other bytes there."""
+        """Where nodes lie from now on. What was fetched is forgotten: its places may hold other bytes there."""
         self.fetch = fetch
         self.kept.clear()
 
