@@ -102,7 +102,7 @@ def test_what_a_dead_consumer_held_is_recovered(shell: Shell, jobs: Any) -> None
 
     rows = shell("recover", "jobs", "--idle", "0s", "--count", "1").rows
 
-    assert rows == [{"queue": "jobs", "id": held[0].id, "body": "a"}]
+    assert rows == [{"queue": "jobs", "id": held[0].id, "deliveries": 2, "body": "a"}]
     pending = shell("inspect", "jobs", "--pending").rows
     assert [(row["body"], row["deliveries"]) for row in pending] == [("b", 1), ("a", 2)]
 
@@ -114,7 +114,7 @@ def test_inspect_takes_nothing(shell: Shell, jobs: Any) -> None:
 
 def test_what_is_delayed_is_shown_with_its_time(shell: Shell, jobs: Any) -> None:
     if not jobs.client.capabilities().has_queues:
-        assert "DELAY of a push is not possible on this server" in shell("push", "jobs", "x", "--delay", "1h").err
+        assert "delay of a push is not possible on this server" in shell("push", "jobs", "x", "--delay", "1h").err
         assert shell("inspect", "jobs", "--delayed").rows == []
         return
     [pushed] = shell("push", "jobs", "late", "--delay", "1h").rows
@@ -131,7 +131,9 @@ def test_a_pause_and_its_end(shell: Shell, jobs: Any) -> None:
     assert shell("pause", "jobs").row["paused"] == "all"
     refused = shell("push", "jobs", "x")
     assert (refused.code, refused.out) == (FAILURE, "")
-    assert "takes no new elements" in refused.err
+    assert refused.err == (
+        "headrace: queue 'jobs' is paused: it takes no new elements. End that: headrace queues resume jobs\n"
+    )
     assert shell("resume", "jobs").row["paused"] == "none"
     assert [job.text for job in jobs.pop()] == ["a"]
 
@@ -161,6 +163,14 @@ def test_a_queue_is_removed_after_a_yes(shell: Shell, jobs: Any) -> None:
     assert shell("ls").rows == []
 
 
+def test_headings_and_ids_on_a_terminal_are_in_one_piece(shell: Shell, jobs: Any) -> None:
+    listed = shell.terminal("ls").out
+    pushed = shell.terminal("push", "jobs", "d").out
+
+    assert all(name in listed for name in ("queue", "undelivered", "delivered", "delayed", "dead", "paused"))
+    assert pushed == jobs.stats().last_id + "\n"
+
+
 def test_a_terminal_gets_tables(shell: Shell, jobs: Any) -> None:
     shown = shell.terminal("info", "jobs").out
 
@@ -182,7 +192,7 @@ def test_a_terminal_gets_tables(shell: Shell, jobs: Any) -> None:
         (["rm", "nothing", "--yes"], NOT_FOUND, "there is no queue 'nothing'"),
         (["pop", "words"], FAILURE, "'words' is not a queue but a string"),
         (["push", "words", "x"], FAILURE, "'words' is not a queue but a string"),
-        (["ack", "jobs", "abc"], USAGE, "'abc' is no entry ID"),
+        (["ack", "jobs", "abc"], USAGE, "'abc' is no ID of an element; write one like 1690275391705-1."),
         (["ack", "jobs"], USAGE, "Missing argument"),
         (["push", "jobs"], USAGE, "Missing argument"),
         (["push", "", "x"], USAGE, "the name of the queue is empty"),

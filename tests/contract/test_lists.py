@@ -70,6 +70,11 @@ def test_an_element_moves_to_another_list_in_one_step(client, name):
     assert (new.range(), doing.range()) == ([], [b"a", b"b"])
 
 
+def test_a_list_to_move_to_is_given_by_its_name(client, name):
+    with pytest.raises(ConfigError, match="given by its name"):
+        client.list(name).move(client.list(f"{name}-other"))
+
+
 def test_a_waiting_move_gets_what_is_pushed(connect, name):
     source, target = f"{{{name}}}:new", f"{{{name}}}:doing"
 

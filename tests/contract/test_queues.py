@@ -197,7 +197,7 @@ def test_statistics(queue):
 def test_a_paused_queue(queue):
     queue.push("a")
     queue.pause("in")
-    with pytest.raises(CommandError, match="takes no new elements"):
+    with pytest.raises(CommandError, match="is paused: it takes no new elements"):
         queue.push("b")
     assert bodies(queue.pop()) == [b"a"]
     queue.pause("out")
@@ -234,6 +234,8 @@ def test_options_of_a_push_work_on_our_broker_and_are_refused_elsewhere(client, 
             job.nack(delay="1s")
         assert queue.inspect(delayed=True) == []
         return
+    with pytest.raises(ConfigError, match="dead_letter needs max_deliveries"):
+        queue.push("x", dead_letter="elsewhere")
     dead = f"{queue.name}-dead"
     queue.push("late", delay="10m")
     queue.push("stale", ttl="1ms")
@@ -341,7 +343,7 @@ def test_a_malformed_id_is_refused_and_nothing_changes(queue):
 
     for wrong in ("foo", "", "1-2-3", "99999999999999999999-1"):
         for call in (queue.ack, queue.nack, queue.extend):
-            with pytest.raises(CommandError, match="Invalid stream ID"):
+            with pytest.raises(CommandError, match="one of the IDs is not that of an element"):
                 call(job.id, wrong)
     assert queue.info().delivered == 1
 

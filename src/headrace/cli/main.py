@@ -136,6 +136,8 @@ def words_of(error: HeadraceError) -> str:
     text = str(error)
     if isinstance(error, NotFound) and error.prefix == "EMPTYKEY":
         return f"{text.partition('. ')[0]}. See: headrace queues ls"
+    if isinstance(error, CommandError) and error.prefix == "PAUSED" and len(error.args) > 2:
+        return f"{text.partition('. ')[0]}. End that: headrace queues resume {quote(str(error.args[2]))}"
     if isinstance(error, CommandError) and len(error.prefix) > 1 and error.prefix.isupper():
         return text.removeprefix(error.prefix).strip()
     return text

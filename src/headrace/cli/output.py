@@ -39,8 +39,9 @@ def show_rows(
 ) -> None:
     """Writes rows to stdout (or stream). Piped rows leave one by one; a table waits for the last of them.
 
-    `known` are columns that repeat what the user wrote: a terminal does without. `nothing` is what it says instead of
-    an empty table. With `verbatim` a table shows names and numbers as they are: they are the user's, not ours.
+    `known` are columns a terminal does without, such as those that repeat what the user wrote. `nothing` is what it
+    says instead of an empty table. With `verbatim` a table shows names and numbers as they are: they are the user's,
+    not ours.
     """
     out = sys.stdout if stream is None else stream
     if not out.isatty():

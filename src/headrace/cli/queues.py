@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from headrace.cli.usage import LARGEST_COUNT, Command, Url, WrongUsage, Yes, duration, entry_id, queue_name
+from headrace.cli.usage import Command, Url, WrongUsage, Yes, duration, element_id, queue_name
 from headrace.errors import HeadraceError, NotFound
 
 if TYPE_CHECKING:
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from headrace.client.results import Element, QueueStats
 
 COLUMNS = ("queue", "undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead", "expired", "paused")
+ONLY_PIPED = ("nacks", "redeliveries", "expired")  # A table with all columns is too wide for a terminal; info has them.
 JOB_COLUMNS = ("queue", "id", "body")
+RECOVERED_COLUMNS = ("queue", "id", "deliveries", "body")
 UNDELIVERED_COLUMNS = ("id", "body")
 DELIVERED_COLUMNS = ("id", "deliveries", "idle_ms", "body")
 DELAYED_COLUMNS = ("id", "deliveries", "due", "body")
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", parser=queue_name, help="Name of the queue.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", parser=entry_id, help="IDs of elements.")]
-Count = Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, max=LARGEST_COUNT, help="At most N elements.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID", parser=element_id, help="IDs of elements.")]
+Count = Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, help="At most N elements.")]
 
 app = typer.Typer(help="Reliable queues: list, look at, push, pop, acknowledge, recover.", no_args_is_help=True)
 
@@ -49,7 +51,7 @@ def list_queues(
             except NotFound:  # Deleted meanwhile.
                 continue
     nothing = "No queues." if pattern == "*" else "No queues with such a name."
-    show_rows(COLUMNS, rows, nothing=nothing)
+    show_rows(COLUMNS, rows, known=ONLY_PIPED, nothing=nothing)
 
 
 @app.command(cls=Command)
@@ -70,20 +72,20 @@ def info(queue: Queue, url: Url = None) -> None:
 def push(
     queue: Queue,
     elements: Annotated[
-        list[str], typer.Argument(metavar="ELEMENT...", help="What to push; - alone reads a line of stdin for each.")
+        list[str], typer.Argument(metavar="ELEMENT", help="What to push; - alone: each line of stdin.")
     ],
     delay: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", parser=duration("--delay"), help="Not to be had before. Our broker only."),
+        typer.Option(metavar="DURATION", parser=duration("--delay"), help="Nobody gets them before. Our broker only."),
     ] = None,
     url: Url = None,
 ) -> None:
-    """Append elements to a queue, which is made where it is missing; their IDs.
+    """Append elements to a queue. Shows their IDs; a missing queue is made.
 
     Example: headrace queues push jobs 'resize 17.jpg' 'resize 18.jpg'
     """
     from headrace.cli.connection import open_client
-    from headrace.cli.output import show_rows
+    from headrace.cli.output import show_rows, write
 
     with open_client(url) as broker:
         handle = broker.queue(queue)
@@ -92,13 +94,16 @@ def push(
             return
         words = [element.encode("utf-8", "surrogateescape") for element in elements]
         ids = handle.push(*words, delay=delay)
-    show_rows(("id",), [{"id": one} for one in ids])
+    if sys.stdout.isatty():
+        write("".join(f"{one}\n" for one in ids), sys.stdout)
+    else:
+        show_rows(("id",), [{"id": one} for one in ids])
 
 
 @app.command(cls=Command)
 def pop(
     queues: Annotated[
-        list[str], typer.Argument(metavar="QUEUE...", parser=queue_name, help="Queues, the most urgent first.")
+        list[str], typer.Argument(metavar="QUEUE", parser=queue_name, help="Queues, the most urgent first.")
     ],
     count: Count = 1,
     wait: Annotated[
@@ -123,7 +128,7 @@ def pop(
 
 @app.command(cls=Command)
 def ack(queue: Queue, ids: Ids, url: Url = None) -> None:
-    """Acknowledge elements that were popped: they are done with, and go.
+    """Acknowledge popped elements. They are done with, and go.
 
     Example: headrace queues ack jobs 1690275391705-1
     """
@@ -132,7 +137,7 @@ def ack(queue: Queue, ids: Ids, url: Url = None) -> None:
 
 @app.command(cls=Command)
 def nack(queue: Queue, ids: Ids, url: Url = None) -> None:
-    """Give elements back that were popped: they are the next ones to be popped again.
+    """Give popped elements back. They are the next ones to be popped.
 
     Example: headrace queues nack jobs 1690275391705-1
     """
@@ -143,12 +148,12 @@ def nack(queue: Queue, ids: Ids, url: Url = None) -> None:
 def recover(
     queue: Queue,
     idle: Annotated[
-        str, typer.Option(metavar="DURATION", parser=duration("--idle"), help="Delivered so long ago, or longer.")
+        str, typer.Option(metavar="DURATION", parser=duration("--idle"), help="Popped so long ago, or longer.")
     ] = "1m",
     count: Count = 100,
     url: Url = None,
 ) -> None:
-    """Take over what was popped by others and not acknowledged for so long, and show it.
+    """Take over what was popped and not acknowledged. Shows it, as pop does.
 
     Example: headrace queues recover jobs --idle 5m
     """
@@ -157,7 +162,7 @@ def recover(
     with open_client(url) as broker:
         broker.queue(queue).info()  # A wrong name should be told.
         jobs = broker.queue(queue).recover(idle=idle, count=count)
-    show_jobs(jobs)
+    show_jobs(jobs, RECOVERED_COLUMNS)
 
 
 @app.command(cls=Command)
@@ -191,11 +196,11 @@ def inspect(
 @app.command(cls=Command)
 def pause(
     queue: Queue,
-    only_in: Annotated[bool, typer.Option("--in", help="Only take nothing in.")] = False,
-    only_out: Annotated[bool, typer.Option("--out", help="Only give nothing out.")] = False,
+    only_in: Annotated[bool, typer.Option("--in", help="Take nothing in; pop goes on.")] = False,
+    only_out: Annotated[bool, typer.Option("--out", help="Give nothing out; push goes on.")] = False,
     url: Url = None,
 ) -> None:
-    """Let a queue take no elements in and give none out, or only one of them.
+    """Pause a queue: nothing in, nothing out. With --in or --out only one of them.
 
     Example: headrace queues pause jobs --out
     """
@@ -281,11 +286,11 @@ def element_row(element: "Element") -> "Row":
     }
 
 
-def show_jobs(jobs: "Sequence[client.Job]") -> None:
+def show_jobs(jobs: "Sequence[client.Job]", columns: "Sequence[str]" = JOB_COLUMNS) -> None:
     from headrace.cli.output import show_rows
 
-    rows = [{"queue": job.queue.name, "id": job.id, "body": job.body} for job in jobs]
-    show_rows(JOB_COLUMNS, rows, nothing="Nothing came.")
+    rows = [{"queue": job.queue.name, "id": job.id, "deliveries": job.deliveries, "body": job.body} for job in jobs]
+    show_rows(columns, rows, nothing="Nothing came." if columns is JOB_COLUMNS else "Nothing to recover.")
 
 
 def push_lines(handle: "client.Queue", delay: str | None) -> None:

@@ -116,6 +116,12 @@ def entry_id(text: str) -> str:
     return text
 
 
+def element_id(text: str) -> str:
+    if not is_entry_id(text):
+        raise WrongUsage(f"{text!r} is no ID of an element; write one like 1690275391705-1.")
+    return text
+
+
 def is_entry_id(text: str) -> bool:
     """Both numbers within 64 bits."""
     from headrace.client.times import ENTRY_ID

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headrace.client.requests import Request
 from headrace.client.results import decode_text
-from headrace.errors import HeadraceError, NotFound, WrongType
+from headrace.errors import CommandError, HeadraceError, NotFound, WrongType
 
 # Where the name of the group stands in a command; what is not here has none.
 GROUP_AT: Final = {
@@ -23,7 +23,9 @@ def explain(error: HeadraceError, request: Request[Any]) -> HeadraceError:
     explained: HeadraceError
     if request.key is None:
         return error
-    if type(error) is WrongType:
+    if request.kind == "queue" and type(error) is CommandError:
+        explained = refused_by_queue(request.key, error)
+    elif type(error) is WrongType:
         explained = not_of_kind(request.kind, request.key, "something else")
     elif type(error) is not NotFound:
         return error
@@ -33,7 +35,8 @@ def explain(error: HeadraceError, request: Request[Any]) -> HeadraceError:
         explained = no_group(request.key, group)
     else:
         explained = no_stream(request.key)
-    explained.__cause__ = error
+    if explained is not error:
+        explained.__cause__ = error
     return explained
 
 
@@ -44,6 +47,17 @@ def no_stream(stream: str) -> NotFound:
 
 def no_queue(queue: str) -> NotFound:
     return NotFound(f"there is no queue {queue!r}. Push to it, or see Client.queues() for those there are.", "EMPTYKEY")
+
+
+def refused_by_queue(queue: str, error: CommandError) -> CommandError:
+    """A pause is told with its end; the server calls every ID a stream's."""
+    if error.prefix == "PAUSED":
+        return CommandError(
+            f"queue {queue!r} is paused: it takes no new elements. End that with Queue.resume().", "PAUSED", queue
+        )
+    if "Invalid stream ID" in str(error):
+        return CommandError("one of the IDs is not that of an element; they look like 1690275391705-1.", "ERR")
+    return error
 
 
 def no_group(stream: str, group: str) -> NotFound:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.client.flow import Flow
+from headrace.client.layout import a_type
 from headrace.client.queue_flows import check_count, encode_element, sized_parts_of
 from headrace.client.requests import BLOCK_MS, Request, Word, number
 from headrace.errors import CommandError, ConfigError
@@ -54,6 +55,8 @@ def range_(name: str, first: int, last: int) -> Flow[list[bytes]]:
 
 def move(name: str, to: str, wait_ms: int) -> Flow[bytes | None]:
     """Take the first element and append it to another list, in one step. None: nothing came."""
+    if not isinstance(to, str):
+        raise ConfigError(f"a list to move to is given by its name; this is {a_type(to)}.")
     deadline = time.monotonic() + wait_ms / 1000
     while True:
         left_ms = max(0, round((deadline - time.monotonic()) * 1000))

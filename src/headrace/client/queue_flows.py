@@ -39,15 +39,29 @@ class PushOptions:
     max_deliveries: int | None = None
     dead_letter: str | None = None
 
-    def words(self) -> tuple[Word, ...]:
-        given: list[tuple[str, Word | None]] = [
-            ("DELAY", self.delay_ms),
-            ("TTL", self.ttl_ms),
-            ("RETRY", self.retry_ms),
-            ("MAXDELIVERIES", self.max_deliveries),
-            ("DEADLETTER", self.dead_letter),
+    def given(self) -> list[tuple[str, str, Word]]:
+        """Each option that was given: as users write it, as the broker reads it, its value."""
+        every: list[tuple[str, str, Word | None]] = [
+            ("delay", "DELAY", self.delay_ms),
+            ("ttl", "TTL", self.ttl_ms),
+            ("retry", "RETRY", self.retry_ms),
+            ("max_deliveries", "MAXDELIVERIES", self.max_deliveries),
+            ("dead_letter", "DEADLETTER", self.dead_letter),
         ]
-        return tuple(word for name, value in given if value is not None for word in (name, value))
+        return [(name, word, value) for name, word, value in every if value is not None]
+
+    def check(self, queue: str) -> None:
+        """In words of Python. The broker checks again, in its own."""
+        for name, milliseconds in (("ttl", self.ttl_ms), ("retry", self.retry_ms)):
+            if milliseconds == 0:
+                raise ConfigError(f"{name} is 0; it must be at least a millisecond.")
+        most = self.max_deliveries
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < 2**31):
+            raise ConfigError(f"max_deliveries is {most!r}; it must be a whole number, at least 1.")
+        if self.dead_letter is not None and most is None:
+            raise ConfigError("dead_letter needs max_deliveries: after how many deliveries elements go there.")
+        if self.dead_letter == queue:
+            raise ConfigError(f"dead_letter is {queue!r}, the queue itself; name another one.")
 
 
 def call(
@@ -99,7 +113,7 @@ def encode_element(value: Any, what: str = "an element") -> bytes:
 
 def check_count(count: int) -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ConfigError(f"count is {count!r}; it must be at least 1.")
+        raise ConfigError(f"count is {count!r}; it must be a whole number, at least 1.")
 
 
 def read_ids(reply: Any) -> list[str]:
@@ -112,15 +126,17 @@ def read_ids(reply: Any) -> list[str]:
 
 def push(facts: Facts, queue: str, elements: Sequence[Any], options: PushOptions) -> Flow[list[str]]:
     words = [encode_element(element) for element in elements]
-    asked = options.words()
-    if asked and not (yield from capabilities(facts)).has_queues:
+    options.check(queue)
+    given = options.given()
+    if given and not (yield from capabilities(facts)).has_queues:
         raise Unsupported(
-            f"{asked[0]!s} of a push is not possible on this server: there a queue is a stream, which keeps no time or "
-            "limit for a single element. Our own broker can: headrace serve."
+            f"{given[0][0]} of a push is not possible on this server: there a queue is a stream, which keeps no time "
+            "or limit for a single element. Our own broker can: headrace serve."
         )
+    asked = [item for _, word, value in given for item in (word, value)]
     ids: list[str] = []
     for part in sized_parts_of(words):
-        if asked:
+        if given:
             argv = ("RQ.PUSHX", queue, *asked, "ELEMENTS", len(part), *part)
             ids += yield from Request(argv, read_ids, queue, kind="queue").run()
         else:

@@ -22,7 +22,7 @@ def parse_duration_ms(value: Duration, what: str = "duration") -> int:
     """A duration in milliseconds. Never negative."""
     if isinstance(value, timedelta):
         milliseconds = value.total_seconds() * 1000
-    elif isinstance(value, bool):
+    elif isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ConfigError(f"{what} is {value!r}; write it like 250ms, 5s, 10m, 2h or 7d.")
     elif isinstance(value, (int, float)):
         milliseconds = float(value) * 1000
@@ -40,7 +40,7 @@ def parse_place(value: Place, now_ms: int, what: str = "place") -> str:
     """A place as an ID: "now" becomes $, "beginning" 0-0, times the first ID of their millisecond."""
     if isinstance(value, datetime):
         return f"{max(0, round(value.timestamp() * 1000))}-0"
-    text = value.strip()
+    text = value.strip() if isinstance(value, str) else ""
     if text == "now":
         return "$"
     if text == "beginning":

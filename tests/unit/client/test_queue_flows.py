@@ -63,8 +63,25 @@ def test_options_of_a_push_are_for_our_broker():
     asked, _ = drive(queue_flows.push(OURS, "q", ["a"], options), [[b"1-1"]])
 
     assert words(asked) == ["RQ.PUSHX q DELAY 5 TTL 6 RETRY 7 MAXDELIVERIES 8 DEADLETTER d ELEMENTS 1 b'a'"]
-    with pytest.raises(Unsupported, match="DELAY of a push is not possible"):
+    with pytest.raises(Unsupported, match="delay of a push is not possible"):
         drive(queue_flows.push(OTHERS, "q", ["a"], options), [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (PushOptions(dead_letter="d"), "dead_letter needs max_deliveries"),
+        (PushOptions(max_deliveries=2, dead_letter="q"), "dead_letter is 'q', the queue itself"),
+        (PushOptions(max_deliveries=0), "max_deliveries is 0"),
+        (PushOptions(max_deliveries=2**31), "max_deliveries is 2147483648"),
+        (PushOptions(ttl_ms=0), "ttl is 0"),
+        (PushOptions(retry_ms=0), "retry is 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_the_words_of_python(options, said):
+    for facts in (OURS, OTHERS):
+        with pytest.raises(ConfigError, match=said):
+            drive(queue_flows.push(facts, "q", ["a"], options), [])
 
 
 def test_our_broker_waits_by_itself():

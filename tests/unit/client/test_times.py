@@ -23,7 +23,22 @@ def test_durations(value, milliseconds):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "5", "s", "-5s", "5 weeks", "1e3s", -1, True, float("nan"), float("inf"), timedelta(-1), "9" * 30 + "d"],
+    [
+        "",
+        "5",
+        "s",
+        "-5s",
+        "5 weeks",
+        "1e3s",
+        -1,
+        True,
+        float("nan"),
+        float("inf"),
+        timedelta(-1),
+        "9" * 30 + "d",
+        None,
+        b"5s",
+    ],
 )
 def test_what_is_no_duration_is_named(value):
     with pytest.raises(ConfigError, match="lease"):
@@ -41,7 +56,9 @@ def test_places(value, place):
     assert parse_place(value, 100_000) == place
 
 
-@pytest.mark.parametrize("value", ["", "-", "yesterday", "1-2-3", "a-b", "+", "$", "5-*", "-5 weeks", "1" * 21])
+@pytest.mark.parametrize(
+    "value", ["", "-", "yesterday", "1-2-3", "a-b", "+", "$", "5-*", "-5 weeks", "1" * 21, None, 5]
+)
 def test_what_is_no_place_is_named(value):
     with pytest.raises(ConfigError, match="since"):
         parse_place(value, 100_000, "since")
