@@ -194,7 +194,7 @@ def test_the_folder_of_a_valkey_is_opened_and_left(tmp_path):
 
 
 def test_a_broker_inside_a_process_cannot_be_reached_from_others():
-    with pytest.raises(ConfigError, match="headrace serve --memory"):
+    with pytest.raises(ConfigError, match="headrace serve"):
         open_raw("embedded:", "orders")
 
 

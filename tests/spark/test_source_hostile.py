@@ -59,7 +59,7 @@ def test_what_is_wrong_with_a_batch_read_is_one_sentence(
         ({"startingOffsets": "soon"}, "n long", "startingOffsets is 'soon'"),
         ({}, "n interval day to second", "column 'n' cannot be read"),
         ({"mode": "FAILFAST"}, "n date", "'1'"),
-        ({"url": "embedded:"}, None, "headrace serve --memory"),
+        ({"url": "embedded:"}, None, "headrace serve"),
     ]:
         assert words in told(spark, schema, **(good | options)), options
 

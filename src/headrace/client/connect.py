@@ -42,7 +42,7 @@ def embedded(target: Target) -> Any:
     """The broker in this process, loaded by name: the client knows no server."""
     if target.path:
         raise ConfigError(
-            f"{target.shown}: a broker that keeps its data in a folder is not there yet. Use embedded: for one in "
-            "memory, or valkey:FOLDER."
+            f"{target.shown}: embedded: with a folder is not there yet. Use embedded: alone, which is in memory, start "
+            "a broker with headrace serve --dir FOLDER, or use valkey:FOLDER."
         )
     return import_module("headrace.server.inprocess")

@@ -52,7 +52,7 @@ def open_raw(url: str, key: str, timeout_s: float = 10.0) -> "RawConnection":
     if target.kind == "embedded":
         raise ConfigError(
             f"{target.shown} is a broker inside one process, which other processes cannot reach. "
-            'Start one with "headrace serve --memory" and use headrace://localhost:7379, or use a redis:// URL.'
+            'Start one with "headrace serve" and use headrace://localhost:7379, or use a redis:// URL.'
         )
     on_close: Callable[[], None] | None = None
     if target.kind == "valkey":

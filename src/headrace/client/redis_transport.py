@@ -337,5 +337,5 @@ def translate_connection(error: Exception, where: str) -> HeadraceError:
 
 def unreachable(where: str, reason: str) -> Unreachable:
     return Unreachable(
-        f'Cannot reach {where} ({reason}). Start a broker with "headrace serve --memory" (port 7379), or check the URL.'
+        f'Cannot reach {where} ({reason}). Start a broker with "headrace serve" (port 7379), or check the URL.'
     )

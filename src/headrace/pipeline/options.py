@@ -179,7 +179,7 @@ def check_broker_url(url: str) -> None:
     if parse_url(url).kind == "embedded":
         raise ConfigError(
             "Spark's tasks are other processes and cannot reach an embedded: broker. Start one with "
-            "`headrace serve --memory` and give its URL, or give any redis:// URL."
+            "`headrace serve` and give its URL, or give any redis:// URL."
         )
 
 

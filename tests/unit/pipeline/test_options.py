@@ -119,7 +119,7 @@ def test_the_url_of_the_environment_is_taken_where_none_is_given() -> None:
         ({"streams": '["a", 5]'}, ["every name"]),
         ({"streams": '["a'}, ["JSON list"]),
         ({"streamsPattern": "*"}, ["streams", "streamsPattern", "not both"]),
-        ({"url": "embedded:"}, ["embedded:", "headrace serve --memory"]),
+        ({"url": "embedded:"}, ["embedded:", "headrace serve"]),
         ({"url": "http://localhost"}, ["http:"]),
         ({"startingOffsets": "yesterday"}, ["startingOffsets", "'yesterday'", "earliest"]),
         ({"startingOffsets": "5-"}, ["startingOffsets", "'5-'"]),
