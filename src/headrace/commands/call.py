@@ -159,7 +159,7 @@ class Call:
         self.blocked_on: Waiter | None = None
         self.postponed: list[bytes] | None = None  # A command held back by CLIENT PAUSE.
         self.queue: list[list[bytes]] | None = None  # Commands since MULTI.
-        self.queue_bytes = 0  # Of their words.
+        self.queue_bytes = 0  # What they take in memory, about.
         self.queue_failed = False
         self.watching: set[tuple[int, bytes]] = set()
         self.is_stale = False  # A watched key has changed.

@@ -32,6 +32,7 @@ CHANGE_ONE: Final = frozenset(
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
 MAX_QUEUE_BYTES: Final = 1024 * 1024 * 1024  # Of one transaction: client-query-buffer-limit, which ends it in Redis.
+WORD_BYTES: Final = 64  # What a word takes besides its letters: many short ones are large too.
 SHOWN_ARGUMENTS: Final = 128  # Characters of arguments quoted in "unknown command", as Redis does.
 
 
@@ -121,9 +122,17 @@ def check_or_spoil(ctx: Call, argv: list[bytes]) -> Command:
         raise CommandError("ERR This is the Redis protocol, not HTTP")
     try:
         return check(argv)
-    except CommandError:
-        ctx.queue_failed = True
-        raise
+    except CommandError as error:
+        raise spoiled(ctx, argv[0], str(error)) from None
+
+
+def spoiled(ctx: Call, name: bytes, text: str) -> CommandError:
+    """The error of a command that cannot run: it spoils the transaction it stands in, and EXEC itself ends it."""
+    ctx.queue_failed = True
+    if name.upper() != b"EXEC":
+        return CommandError(text)
+    ctx.discard()
+    return CommandError(f"EXECABORT Transaction discarded because of: {text.removeprefix('ERR ')}")
 
 
 def check(argv: list[bytes]) -> Command:
@@ -198,19 +207,15 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
     """Run a command while something out of the ordinary is on: pause, MULTI, listening, or replies turned off."""
     state = ctx.state
     if state.settings.max_memory > 0 and is_refused(ctx, command, argv):
-        ctx.queue_failed = True
-        if command.full_name == "exec":
-            ctx.discard()
-            raise CommandError(f"EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}")
-        raise CommandError(OUT_OF_MEMORY)
+        raise spoiled(ctx, argv[0], OUT_OF_MEMORY)
     if ctx.is_listening and not ctx.resp3 and not command.runs_when_listening:
-        ctx.queue_failed = True
-        raise CommandError(
+        text = (
             f"ERR Can't execute '{command.full_name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET "
             "are allowed in this context"
         )
+        raise spoiled(ctx, argv[0], text)
     if state.write_refusal and would_write(ctx, command):
-        refuse_write(ctx, command)
+        raise spoiled(ctx, argv[0], state.write_refusal)
     if state.pause_until_ms > 0 and is_held_back(ctx, command):
         ctx.postponed = argv
         ctx.is_halted = True
@@ -236,16 +241,6 @@ def execute_gated(ctx: Call, command: Command, argv: list[bytes]) -> None:
         serve_waiters(state, ctx.now_ms)
 
 
-def refuse_write(ctx: Call, command: Command) -> None:
-    """No command may write for now. One in a transaction spoils it, and EXEC ends it."""
-    reason = ctx.state.write_refusal
-    if command.full_name == "exec":
-        ctx.discard()
-        raise CommandError(f"EXECABORT Transaction discarded because of: {reason}")
-    ctx.queue_failed = True
-    raise CommandError(reason)
-
-
 def send_pushes(call: Call) -> None:
     """The reply has been given: now the messages that the client sent to itself."""
     call.out += call.pushes
@@ -268,7 +263,7 @@ def queue_or_run(ctx: Call, command: Command, argv: list[bytes]) -> bytes:
 
 
 def add_to_queue(ctx: Call, queue: list[list[bytes]], argv: list[bytes]) -> None:
-    ctx.queue_bytes += sum([len(word) for word in argv])
+    ctx.queue_bytes += sum([len(word) + WORD_BYTES for word in argv])
     if ctx.queue_bytes > MAX_QUEUE_BYTES:
         queue.clear()
         ctx.is_closing = True

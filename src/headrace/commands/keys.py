@@ -201,8 +201,7 @@ def move_name(ctx: Call, name: bytes, new_name: bytes) -> bytes:
     expires_ms = ctx.db.expires_ms.get(name, 0)
     value = ctx.db.values[name]
     ctx.db.delete(name)
-    ctx.db.delete(new_name)  # So that the name counts as new, as in Redis.
-    ctx.db.put(new_name, value, expires_ms)
+    ctx.db.replace(new_name, value, expires_ms)
     ctx.notify(GENERIC, b"rename_from", name)
     ctx.notify(GENERIC, b"rename_to", new_name)
     tell_replaced(ctx.db, new_name, old)
@@ -249,8 +248,7 @@ def copy(ctx: Call, argv: list[bytes]) -> Outcome:
         return ZERO
     payload = dump_value(value)
     expires_ms = ctx.db.expires_ms.get(argv[1], 0)
-    target.delete(argv[2])
-    target.put(argv[2], load_value(payload, ctx.state.settings.limits), expires_ms)
+    target.replace(argv[2], load_value(payload, ctx.state.settings.limits), expires_ms)
     target.tell(GENERIC, b"copy_to", argv[2])
     tell_replaced(target, argv[2], old)
     wake(ctx, target, argv[2])
@@ -326,8 +324,7 @@ def restore(ctx: Call, argv: list[bytes]) -> Outcome:
         ctx.db.delete(name)
         ctx.notify(GENERIC, b"del", name)
         return Outcome(OK.reply, encode_record(REMOVE, ctx.db.number, name) if ctx.journaling else CHANGED, name)
-    ctx.db.delete(name)
-    ctx.db.put(name, value, expires_ms)
+    ctx.db.replace(name, value, expires_ms)
     ctx.notify(GENERIC, b"restore", name)
     tell_replaced(ctx.db, name, old)
     record = encode_record(PUT, ctx.db.number, name, argv[3], b"%d" % expires_ms) if ctx.journaling else CHANGED

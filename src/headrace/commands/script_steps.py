@@ -19,6 +19,8 @@ from headrace.commands.outcome import ZERO, Outcome
 from headrace.commands.sets import find_set, sadd
 from headrace.commands.sorted_sets import find_sorted_set, zadd, zrem
 from headrace.commands.strings import find_string
+from headrace.engine.keyspace import WRONG_TYPE
+from headrace.errors import CommandError
 from headrace.wire.encoder import encode_integer, encode_null
 
 # Locks
@@ -58,6 +60,8 @@ def refresh_binding(ctx: Call, keys: list[bytes], arguments: list[bytes]) -> Out
     """Keys: the table, the deadlines. Arguments: what to bind, the table's exchange, how long it is good for in ms."""
     find_set(ctx, keys[0])
     find_sorted_set(ctx, keys[1])
+    if keys[0] == keys[1]:
+        raise CommandError(WRONG_TYPE)
     deadline_ms = ctx.now_ms + parse_positive(arguments[2])
     effects = Effects(ctx)
     effects.note(sadd(ctx, [b"SADD", keys[0], arguments[0]]))

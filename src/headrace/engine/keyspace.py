@@ -65,6 +65,15 @@ class Keyspace:
         """As put, for a value that was made from the one before: a number that grew is not overwritten."""
         if self.event_kinds and key not in self.values:
             self.tell(NEW, b"new", key)
+        self.store(key, value, expires_ms)
+
+    def replace(self, key: bytes, value: Stored, expires_ms: int) -> None:
+        """As put, for a name that counts as new also when it had a value. It keeps its place among the names: who
+        scans meets every key that exists all the time."""
+        self.tell(NEW, b"new", key)
+        self.store(key, value, expires_ms)
+
+    def store(self, key: bytes, value: Stored, expires_ms: int) -> None:
         self.values[key] = value
         if expires_ms:
             self.expires_ms[key] = expires_ms

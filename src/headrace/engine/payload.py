@@ -7,6 +7,7 @@ from typing import Final
 
 from headrace.engine.ids import MAX_PART, id_of, name_of
 
+ZERO: Final = 48  # Its byte.
 LONGEST_NUMBER: Final = 20  # A sign and 64 bits.
 LONGEST_ID: Final = 41
 MIN_NUMBER: Final = -(2**63)
@@ -36,7 +37,7 @@ class Reader:
     def text(self) -> bytes:
         colon = self.data.find(b":", self.position, self.position + LONGEST_NUMBER)
         digits = self.data[self.position : colon] if colon > 0 else b""
-        if not digits.isdigit():
+        if not digits.isdigit() or (digits[0] == ZERO and len(digits) > 1):
             raise ValueError(f"no field begins at {self.position}")
         start = colon + 1
         stop = start + int(digits)

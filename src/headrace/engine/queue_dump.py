@@ -27,6 +27,7 @@ from headrace.engine.queue_element import (
 from headrace.engine.reliable_queue import ReliableQueue
 
 MOST: Final = 2**31 - 1
+COUNTED: Final = 2**62  # Whatever is counted can still grow, and stays a number of 64 bits.
 HALF: Final = 2**63 - 1  # Neither half of an ID is near the end of its range, so that IDs never run out.
 
 
@@ -82,10 +83,10 @@ def load_queue(reader: Reader) -> ReliableQueue:
     queue.last_sequence = last_id & MAX_PART
     queue.takes_in = reader.flag()
     queue.gives_out = reader.flag()
-    queue.nacks = reader.number(0, MAX_NUMBER)
-    queue.redeliveries = reader.number(0, MAX_NUMBER)
-    queue.dead = reader.number(0, MAX_NUMBER)
-    queue.expired = reader.number(0, MAX_NUMBER)
+    queue.nacks = reader.number(0, COUNTED)
+    queue.redeliveries = reader.number(0, COUNTED)
+    queue.dead = reader.number(0, COUNTED)
+    queue.expired = reader.number(0, COUNTED)
     treatments: list[Options | None] = [None]
     for _ in range(reader.number()):
         treatments.append(Options(reader.number(0, HALF), reader.number(0, MOST), reader.text()))
@@ -136,7 +137,7 @@ class Loader:
             raise ValueError(f"{name!r} is not the ID of one element of this queue")
         self.names.add(name)
         body = reader.text()
-        deliveries = reader.number(1 if place in (RETURNED, DELIVERED) else 0, MAX_NUMBER)
+        deliveries = reader.number(1 if place in (RETURNED, DELIVERED) else 0, COUNTED)
         is_timed = place in (DELIVERED, DELAYED)
         time_ms = reader.number(1 if place == DELAYED else 0, MAX_NUMBER if is_timed else 0)
         expires_ms = reader.number(0, 0 if deliveries else HALF)

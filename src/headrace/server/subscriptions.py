@@ -200,13 +200,16 @@ class AsyncSubscription(Inbox):
         """The next message, or None when there was none in time. A call that is cancelled takes none."""
         loop = asyncio.get_running_loop()
         deadline_s = time.monotonic() + timeout_s
+        self.calls_this_turn += 1
+        if self.calls_this_turn >= MESSAGES_PER_TURN:  # Before a message is taken: a call cancelled here loses none.
+            self.calls_this_turn = 0
+            await asyncio.sleep(0)
         while True:
             with self.broker.lock:
                 message = self.take()
                 left_s = deadline_s - time.monotonic()
                 if message is not None or left_s <= 0:
-                    self.wait_no_more(message)
-                    break
+                    return self.wait_no_more(message)
                 future = loop.create_future()
                 wake = waker(loop, future)
                 pause_s = self.wait_more(wake, left_s)
@@ -216,11 +219,6 @@ class AsyncSubscription(Inbox):
             finally:
                 timer.cancel()
                 self.wakers.remove(wake)
-        self.calls_this_turn += 1
-        if self.calls_this_turn >= MESSAGES_PER_TURN:
-            self.calls_this_turn = 0
-            await asyncio.sleep(0)
-        return message
 
     async def close(self) -> None:
         self.end()

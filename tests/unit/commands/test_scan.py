@@ -220,3 +220,19 @@ def test_many_scans_at_once_miss_nothing_and_keep_little(broker: MemoryBroker) -
                 assert len(broker.state.databases[0].orders.by_key) <= 16
     assert all(len(members) == 130 for members in found)
     assert not broker.state.databases[0].orders.by_key
+
+
+@pytest.mark.parametrize(
+    "command", ["RENAME other key-0", "COPY other key-0 REPLACE", "RESTORE key-0 0 payload REPLACE"]
+)
+def test_a_key_that_got_another_value_meanwhile_still_comes(broker: MemoryBroker, command: str) -> None:
+    """The oldest key comes last. It exists all the time."""
+    fill(broker, 30)
+    broker("SET other x")
+    payload = broker("DUMP other")
+    cursor, found = broker("SCAN 0 COUNT 5")
+    broker(*[payload if word == "payload" else word for word in command.split()])
+    while cursor != b"0":
+        cursor, page = broker("SCAN", cursor, "COUNT", 5)
+        found += page
+    assert b"key-0" in found

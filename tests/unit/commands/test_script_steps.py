@@ -53,6 +53,11 @@ def test_no_more_tables_are_swept_than_asked_for(broker: MemoryBroker, clock: Ma
     assert [sweep(broker, 2) for _ in range(4)] == [2, 2, 1, 0]
 
 
+def test_one_key_cannot_be_the_table_and_the_deadlines(broker: MemoryBroker) -> None:
+    assert broker("EVALSHA", REFRESH_BINDING, 2, "k", "k", "ann", "news", 10) == WRONG_TYPE
+    assert broker("DBSIZE") == 0
+
+
 @pytest.mark.parametrize("key", ["bound.news", "deadlines"])
 def test_a_step_on_a_wrong_type_changes_nothing(broker: MemoryBroker, key: str) -> None:
     broker("SET", key, "text")

@@ -38,6 +38,19 @@ def test_a_command_that_cannot_run_spoils_the_transaction(broker: MemoryBroker, 
     assert broker("EXISTS s") == 0
 
 
+def test_exec_that_cannot_run_ends_the_transaction(broker: MemoryBroker) -> None:
+    for command in ("WATCH k", "MULTI", "SET k text"):
+        broker(command)
+
+    because = "EXECABORT Transaction discarded because of: "
+    assert broker("EXEC now") == Refusal(because + "wrong number of arguments for 'exec' command")
+    assert broker("EXEC") == Refusal("ERR EXEC without MULTI")
+    broker("SUBSCRIBE news")
+    assert str(broker("EXEC")).startswith(because + "Can't execute 'exec': only (P|S)SUBSCRIBE")
+    broker("UNSUBSCRIBE")
+    assert broker("EXISTS k") == 0
+
+
 def test_discard_forgets_what_was_queued(broker: MemoryBroker) -> None:
     broker("MULTI")
     broker("XADD s 1-0 f v")
@@ -212,3 +225,11 @@ def test_a_transaction_that_grows_without_end_is_ended(broker: MemoryBroker) -> 
     client.call.queue_bytes = 1024**3 - 10  # As if so much was queued already.
     assert client("GET abcdefgh") == Refusal("ERR the commands since MULTI exceed the query buffer limit")
     assert client.is_closed
+
+
+def test_many_short_commands_in_a_transaction_count_as_what_they_take(broker: MemoryBroker) -> None:
+    client = broker.client()
+    client("MULTI")
+    for _ in range(100):
+        client("GET k")
+    assert client.call.queue_bytes > 10_000

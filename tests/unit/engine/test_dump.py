@@ -156,6 +156,7 @@ def test_an_entry_that_would_forge_replies_is_refused(entry: bytes) -> None:
         b"99999999999999999999999:a",
         b"-1:a",
         b"6:string9:text",
+        b"06:string4:text",
         fields(*EMPTY_STREAM, b"0", b"0", b"0", b"2", b"0"),
         one_entry(ENTRY, first=b"2-0"),
         fields(b"stream", b"0-5", b"1", b"0-0") + one_entry(ENTRY)[len(fields(*EMPTY_STREAM)) :],

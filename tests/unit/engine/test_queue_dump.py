@@ -126,3 +126,16 @@ def test_a_last_id_that_leaves_no_room_is_refused(last: bytes) -> None:
     fields = fields_of(dump_value(ReliableQueue()))
     with pytest.raises(ValueError, match="no room"):
         load_value(sealed([fields[0], last, *fields[2:]]), LIMITS)
+
+
+def test_no_number_is_accepted_that_could_not_grow(broker: MemoryBroker) -> None:
+    """What could be loaded and then counts one more can be dumped and loaded again."""
+    broker("RQ.PUSH q a")
+    broker("RQ.POP q")
+    fields = fields_of(broker("DUMP q"))
+    for index in range(2, len(fields)):
+        payload = sealed([*fields[:index], b"%d" % (2**63 - 1), *fields[index + 1 :]])
+        if isinstance(broker("RESTORE", "copy", 0, payload, "REPLACE"), bytes):
+            for number in broker("RQ.RECOVER copy 10 0"):
+                broker("RQ.NACK", "copy", number[0])
+            assert broker("RESTORE", "again", 0, broker("DUMP copy"), "REPLACE") == b"OK", index

@@ -235,3 +235,24 @@ def test_tasks_listen_too() -> None:
             await listening.next(0)
 
     asyncio.run(talk())
+
+
+def test_a_task_that_is_cancelled_takes_no_message() -> None:
+    async def listen() -> list[bytes]:
+        transport = AsyncTransport("embedded:", InProcessBroker())
+        listening = transport.subscription()
+        await listening.subscribe([b"news"])
+        for number in range(100):
+            await transport.call(Request(("PUBLISH", "news", number)), LONG_S)
+        taken: list[bytes] = []
+        while len(taken) < 100 and listening.line.call.pushed_bytes:
+            task = asyncio.create_task(listening.next(LONG_S))
+            await asyncio.sleep(0)
+            task.cancel()  # Too late for most: they have their message.
+            for message in await asyncio.gather(task, return_exceptions=True):
+                if isinstance(message, tuple):
+                    taken.append(message[1])
+        await transport.close()
+        return taken
+
+    assert asyncio.run(listen()) == [b"%d" % number for number in range(100)]
