@@ -1,9 +1,11 @@
 """The data folder of headrace serve as an operator meets it: what is said, what is refused, what stays."""
 
+import contextlib
 import re
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -187,6 +189,28 @@ def test_clients_are_served_while_a_checkpoint_begins_again_and_again(tmp_path: 
 
     assert "loaded 3,000 keys" in said
     assert renames > 0
+
+
+def test_checkpoints_during_a_long_pipeline_hold_every_command_once(tmp_path: Path) -> None:
+    """Its commands run in many turns; a key is saved only when the journal has all that was done to it."""
+    pushes = 60_000
+    with DurableBroker(tmp_path) as broker:
+        broker.start()
+        with broker.client() as client, broker.client() as other:
+            pipeline = client.pipeline(transaction=False)
+            for number in range(pushes):
+                pipeline.rpush(f"list {number % 50}", number)
+            thread = threading.Thread(target=pipeline.execute)
+            thread.start()
+            while thread.is_alive():
+                with contextlib.suppress(redis.ResponseError):  # One is being written.
+                    other.execute_command("BGSAVE")
+            thread.join()
+        broker.kill()
+        broker.start()
+        with broker.client() as client:
+            for number in range(50):
+                assert [int(item) for item in client.lrange(f"list {number}", 0, -1)] == list(range(number, pushes, 50))
 
 
 def test_a_folder_that_cannot_be_used_is_one_clear_sentence(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from redis.retry import Retry
 from headrace.testing.running_broker import free_port
 
 TIMEOUT_S = 60
+FLOOD = 3000
 
 
 class DurableBroker:
@@ -91,7 +92,7 @@ class Load:
     """
 
     def __init__(self) -> None:
-        self.clients: list[Any] = [Adder(), Worker(), Pusher(), Member(), QueueClient()]
+        self.clients: list[Any] = [Adder(), Worker(), Pusher(), Member(), QueueClient(), Flood()]
         self.threads: list[threading.Thread] = []
 
     def begin(self, broker: DurableBroker) -> None:
@@ -207,6 +208,28 @@ class Pusher:
         assert numbers == list(range(len(numbers))), "elements are lost or out of order"
         assert len(numbers) - self.next in (0, 1)
         assert int(client.hget("last", "number") or -1) == len(numbers) - 1, "half a transaction"
+        self.next = len(numbers)
+
+
+class Flood:
+    """RPUSH, more at once than the broker runs in one turn."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.promises = 0
+
+    def step(self, client: redis.Redis) -> None:
+        pipeline = client.pipeline(transaction=False)
+        for number in range(self.next, self.next + FLOOD):
+            pipeline.rpush("flood", number)
+        pipeline.execute()
+        self.next += FLOOD
+        self.promises += FLOOD
+
+    def check(self, client: redis.Redis) -> None:
+        numbers = [int(number) for number in client.lrange("flood", 0, -1)]
+        assert numbers == list(range(len(numbers))), "elements are lost, doubled or out of order"
+        assert len(numbers) - self.next in range(FLOOD + 1)
         self.next = len(numbers)
 
 

@@ -157,6 +157,7 @@ class Durability:
         """
         checkpoint = self.checkpoint
         assert checkpoint is not None
+        assert not self.state.records, "a key would be saved with what the journal does not have yet"
         if self.waiting:
             return False
         try:

@@ -104,9 +104,11 @@ class Keeper:
                 self.end()
 
     def keep_turn(self) -> None:
-        """A checkpoint begins, and a key is saved, between turns: what was done so far must be in the journal."""
-        if self.listener.state.records:
-            self.listener.flush()
+        """A key is saved when the journal has all that was done to it, and nothing is done in between.
+
+        So no replies are sent here: sending them lets clients go on whose commands wait for that.
+        """
+        self.listener.keep()
 
     def write(self) -> None:
         """Write pieces until the time is up."""

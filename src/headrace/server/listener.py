@@ -75,12 +75,8 @@ class Listener:
         """End the loop turn: keep what it changed, then send what it answers."""
         self.is_flush_due = False
         self.turn_ms = 0
-        records = self.state.records
-        if records:
-            self.state.records = []
-            if self.commit is not None and not self.commit(records):
-                self.hold()
-                return
+        if self.state.records and not self.keep():
+            return
         speaking = self.speaking
         self.speaking = []
         unfinished: list[Connection] = []
@@ -97,6 +93,15 @@ class Listener:
                 connection.go_on()
             except Exception as error:
                 self.give_up(connection, error)
+
+    def keep(self) -> bool:
+        """Hand what was done so far to the journal. Whether its replies may leave."""
+        records = self.state.records
+        self.state.records = []
+        if records and self.commit is not None and not self.commit(records):
+            self.hold()
+            return False
+        return True
 
     def give_up(self, connection: "Connection", error: Exception) -> None:
         """A bug met by one client is not to keep the others waiting."""
