@@ -128,6 +128,8 @@ def test_what_is_delayed_is_shown_with_its_time(shell: Shell, jobs: Any) -> None
 def test_a_pause_and_its_end(shell: Shell, jobs: Any) -> None:
     assert shell("pause", "jobs", "--out").row == {"queue": "jobs", "paused": "out"}
     assert jobs.pop() == []
+    assert shell.terminal("pop", "nothing", "jobs").out == "Nothing came. Paused: 'jobs'\n"
+    assert shell("pop", "jobs").rows == []
     assert shell("pause", "jobs").row["paused"] == "all"
     refused = shell("push", "jobs", "x")
     assert (refused.code, refused.out) == (FAILURE, "")

@@ -89,6 +89,7 @@ def is_one_sentence(text: str) -> bool:
 URLS = [
     # what --url says                              code             a part of the sentence
     ("",                                           USAGE,           "set HEADRACE_URL"),
+    ("embedded:",                                  USAGE,           "inside one process"),
     ("localhost",                                  USAGE,           "'localhost' is no URL"),
     ("s3cret@localhost",                           USAGE,           "'localhost' is no URL"),
     ("http://localhost:6379",                      USAGE,           "no URLs that begin with http:"),

@@ -18,8 +18,14 @@ def open_client(url: str | None) -> "Client":
     """A client whose broker answers. A ConfigError of the URL is wrong usage; Unreachable comes at once."""
     from headrace.client.client import Client
 
-    if not url and not os.environ.get("HEADRACE_URL"):
+    named = url or os.environ.get("HEADRACE_URL", "")
+    if not named:
         raise WrongUsage("no URL: give --url, like --url headrace://localhost:7379, or set HEADRACE_URL.")
+    if named == "embedded:":
+        raise WrongUsage(
+            "embedded: is a broker inside one process, in memory: this command would find nothing there and leave "
+            'nothing behind. Start one with "headrace serve" and give its URL.'
+        )
     try:
         client = Client(url)
     except ConfigError as error:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from headrace.cli.output import Row
     from headrace.client import reliable_queue as client
+    from headrace.client.client import Client
     from headrace.client.results import Element, QueueStats
 
 COLUMNS = ("queue", "undelivered", "delivered", "delayed", "nacks", "redeliveries", "dead", "expired", "paused")
@@ -120,7 +121,7 @@ def pop(
 
     with open_client(url) as broker:
         jobs = broker.pop_first(*queues, count=count, wait=wait)
-        show_jobs(jobs)
+        show_jobs(jobs, nothing="" if jobs else why_nothing(broker, queues, "Nothing came"))
         if ack:
             for job in jobs:
                 job.ack()
@@ -162,7 +163,8 @@ def recover(
     with open_client(url) as broker:
         broker.queue(queue).info()  # A wrong name should be told.
         jobs = broker.queue(queue).recover(idle=idle, count=count)
-    show_jobs(jobs, RECOVERED_COLUMNS)
+        nothing = "" if jobs else why_nothing(broker, [queue], "Nothing to recover")
+    show_jobs(jobs, RECOVERED_COLUMNS, nothing=nothing)
 
 
 @app.command(cls=Command)
@@ -286,11 +288,23 @@ def element_row(element: "Element") -> "Row":
     }
 
 
-def show_jobs(jobs: "Sequence[client.Job]", columns: "Sequence[str]" = JOB_COLUMNS) -> None:
+def why_nothing(broker: "Client", queues: "Sequence[str]", nothing: str) -> str:
+    """A pause is easily forgotten, so a terminal is told of it."""
+    paused = []
+    for name in queues if sys.stdout.isatty() else ():
+        try:
+            if broker.queue(name).stats().paused in ("out", "all"):
+                paused.append(repr(name))
+        except NotFound:
+            continue
+    return f"{nothing}. Paused: {', '.join(paused)}" if paused else f"{nothing}."
+
+
+def show_jobs(jobs: "Sequence[client.Job]", columns: "Sequence[str]" = JOB_COLUMNS, *, nothing: str) -> None:
     from headrace.cli.output import show_rows
 
     rows = [{"queue": job.queue.name, "id": job.id, "deliveries": job.deliveries, "body": job.body} for job in jobs]
-    show_rows(columns, rows, nothing="Nothing came." if columns is JOB_COLUMNS else "Nothing to recover.")
+    show_rows(columns, rows, nothing=nothing)
 
 
 def push_lines(handle: "client.Queue", delay: str | None) -> None:

@@ -61,7 +61,7 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (["query", " "], "the SQL is empty."),
         (["query", "select 1", "--limit", "0"], "--limit"),
         (["query", "select 1"], "no URL: give --url"),
-        (["query", "select 1", "--url", "embedded:"], "Spark's tasks are other processes"),
+        (["query", "select 1", "--url", "embedded:"], "inside one process"),
     ],
 )
 def test_wrong_words_are_told_before_spark_starts(
