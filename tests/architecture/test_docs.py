@@ -75,3 +75,9 @@ def test_the_page_on_the_command_line_lists_the_exit_codes() -> None:
     codes = {value for name, value in vars(exit_codes).items() if name.isupper()}
 
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == codes
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    named = set(re.findall(r'"([\w/-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")))
+
+    assert {page.relative_to(ROOT / "docs").as_posix() for page in ROOT.glob("docs/**/*.md")} == named

@@ -22,6 +22,7 @@ TITLES: Final = {
     "set": "Sets",
     "sorted-set": "Sorted sets",
     "queue": "Reliable queues",
+    "pubsub": "Channels",
     "headrace": "Steps of headrace",
     "transactions": "Transactions",
     "scripting": "Scripts",
