@@ -1,0 +1,141 @@
+"""What is written, and what is not written again: the folder grows with what is new, and space comes back."""
+
+from random import Random
+
+import pytest
+
+from headrace.server.durability import Durability
+from support.fake_disk import FakeDisk
+from support.memory import MemoryBroker
+from support.simulation import contents_of
+
+
+class Kept:
+    """A broker on a fake disk."""
+
+    def __init__(self, disk: FakeDisk | None = None) -> None:
+        self.disk = disk or FakeDisk(Random(0))
+        self.broker = MemoryBroker()
+        assert self.broker("CONFIG SET stream-node-max-entries 10 appendfsync always") == b"OK"
+        self.durability = Durability(self.broker.state, self.disk, segment_bytes=4000)
+        self.client = self.broker.client()
+
+    def __call__(self, command: str) -> object:
+        reply = self.client(command)
+        self.commit()
+        return reply
+
+    def commit(self) -> bool:
+        records, self.broker.state.records = self.broker.state.records, []
+        return not records or self.durability.commit(records)
+
+    def add(self, count: int) -> None:
+        for _ in range(count):
+            self.client("XADD s * text some-words-that-are-said-once-and-once-more")
+        self.commit()
+
+    def size(self, kind: str) -> int:
+        return sum(len(content.data) for name, content in self.disk.files.items() if name.startswith(kind))
+
+    def save(self) -> None:
+        assert self.durability.save()
+
+
+@pytest.fixture
+def kept() -> Kept:
+    return Kept()
+
+
+def test_a_stream_that_grew_is_not_written_again(kept: Kept) -> None:
+    kept.add(2000)
+    kept.save()
+    segments = kept.size("segment")
+    kept.add(20)
+    kept.save()
+
+    assert segments > 10_000
+    assert 0 < kept.size("segment") - segments < segments / 50
+
+
+def test_the_journal_begins_anew_after_a_checkpoint(kept: Kept) -> None:
+    kept.add(500)
+    assert kept.size("log") > 20_000
+    kept.save()
+
+    assert kept.size("log") < 100
+    assert len(kept.disk.names()) == len({"manifest", "log", "checkpoint"}) + len(kept.durability.segments.files)
+
+
+def test_the_space_of_trimmed_entries_comes_back(kept: Kept) -> None:
+    kept.add(2000)
+    kept.save()
+    before = kept.size("segment")
+    kept("XTRIM s MAXLEN 100")
+    kept.save()
+
+    assert kept.size("segment") < before / 5
+
+
+def test_the_space_of_entries_deleted_here_and_there_comes_back(kept: Kept) -> None:
+    kept.add(2000)
+    kept.save()
+    before = kept.size("segment")
+    names = [name.decode() for name, _ in kept("XRANGE s - +")]  # type: ignore[attr-defined]
+    for start in range(0, 2000, 40):  # Three of four nodes go.
+        kept(f"XDEL s {' '.join(names[start : start + 30])}")
+    kept.save()  # Now it is known how little of each segment is needed,
+    kept.save()  # and what is left of them is written together.
+
+    assert kept.size("segment") < before / 2
+    assert contents_of(Kept(kept.disk.after_crash()).broker) == contents_of(kept.broker)
+
+
+def test_old_entries_of_a_long_stream_are_not_kept_in_memory(kept: Kept) -> None:
+    random = Random(0)
+    for _ in range(2000):
+        kept(f"XADD s * text {random.randbytes(100).hex()}")  # Cannot be compressed to nothing.
+    before = int(kept("MEMORY USAGE s SAMPLES 0"))  # type: ignore[call-overload]
+    kept.save()
+
+    assert int(kept("MEMORY USAGE s SAMPLES 0")) < before / 2  # type: ignore[call-overload]
+    assert len(kept("XRANGE s - +")) == 2000  # type: ignore[arg-type]
+
+
+def test_without_room_nothing_is_promised_until_it_is_there(kept: Kept) -> None:
+    kept("SET a 1")
+    kept.disk.full_from, kept.disk.full_until = 0, kept.disk.steps + 1000
+
+    kept.client("SET a 2")
+    assert not kept.commit()
+    assert str(kept.client("SET a 3")).startswith("MISCONF there is no room for the journal (No space left on device)")
+    assert not kept.durability.try_again()
+    assert contents_of(Kept(kept.disk.after_crash()).broker).keys() == {(0, b"a")}
+
+    kept.disk.full_until = -1
+    assert kept.durability.try_again()
+    assert kept("SET b 1") == b"OK"
+    assert contents_of(Kept(kept.disk.after_crash()).broker) == contents_of(kept.broker)
+
+
+def test_a_key_that_expires_while_there_is_no_room_holds_nobody_up(kept: Kept) -> None:
+    kept("SET a 1 PX 1000")
+    kept.disk.full_from, kept.disk.full_until = 0, kept.disk.steps + 1000
+    kept.client("SET b 2")
+    assert not kept.commit()
+
+    kept.broker.clock.advance(ms=2000)
+
+    assert kept.client("GET a") is None
+    assert kept.commit()
+
+
+def test_a_checkpoint_gives_way_when_the_journal_needs_its_room(kept: Kept) -> None:
+    kept.add(100)
+    assert kept.durability.begin_checkpoint()
+    kept.disk.full_from, kept.disk.full_until = 0, kept.disk.steps + 1000
+
+    kept.client("SET a 1")
+    assert not kept.commit()
+
+    assert kept.durability.checkpoint is None
+    assert not [name for name in kept.disk.names() if name.startswith("checkpoint")]
