@@ -123,6 +123,8 @@ def test_what_is_delayed_is_shown_with_its_time(shell: Shell, jobs: Any) -> None
 
     assert (row["id"], row["body"], row["deliveries"]) == (pushed["id"], "late", 0)
     assert datetime.fromisoformat(row["due"]) > datetime.now(UTC)
+    shell("push", "jobs", "never", "--delay", "99999999d")
+    assert [row["due"] for row in shell("inspect", "jobs", "--delayed").rows][1] == "9999-12-31T23:59:59.000Z"
 
 
 def test_a_pause_and_its_end(shell: Shell, jobs: Any) -> None:

@@ -46,6 +46,18 @@ def test_an_empty_queue_gives_nothing(queue):
     assert queue.ack("1-1") == [] and queue.recover(idle=0) == []
 
 
+@pytest.mark.parametrize("word", ["BLOCK", "count"])
+def test_a_queue_may_be_called_like_an_option(client, word):
+    queue = client.queue(word)
+    queue.delete()
+    queue.push("a", "b")
+
+    assert bodies(queue.pop()) == [b"a"]
+    assert bodies(queue.pop(wait="1s")) == [b"b"]
+    assert queue.pop() == []
+    queue.delete()
+
+
 def test_any_bytes_survive(queue):
     sent = [b"", b"\x00\xff\r\n", bytes(range(256)), b"x" * 300_000]
     queue.push(*sent)

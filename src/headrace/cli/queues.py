@@ -24,6 +24,7 @@ RECOVERED_COLUMNS = ("queue", "id", "deliveries", "body")
 UNDELIVERED_COLUMNS = ("id", "body")
 DELIVERED_COLUMNS = ("id", "deliveries", "idle_ms", "body")
 DELAYED_COLUMNS = ("id", "deliveries", "due", "body")
+LAST_MS = 253_402_300_799_000  # The end of the year 9999: no date can be written behind it, but a delay may end there.
 
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", parser=queue_name, help="Name of the queue.")]
 Ids = Annotated[list[str], typer.Argument(metavar="ID", parser=element_id, help="IDs of elements.")]
@@ -278,7 +279,7 @@ def queue_row(name: str, found: "QueueStats") -> "Row":
 def element_row(element: "Element") -> "Row":
     due = None
     if element.due_ms is not None:
-        due = datetime.fromtimestamp(element.due_ms / 1000, UTC).isoformat(timespec="milliseconds")
+        due = datetime.fromtimestamp(min(element.due_ms, LAST_MS) / 1000, UTC).isoformat(timespec="milliseconds")
     return {
         "id": element.id,
         "deliveries": element.deliveries,

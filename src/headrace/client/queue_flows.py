@@ -174,6 +174,8 @@ def read_rows(reply: Any) -> list[Row]:
 
 
 def pop_native(queues: Sequence[str], count: int, wait_ms: int) -> Flow[list[Row]]:
+    if queues[0].upper() == "BLOCK":
+        wait_ms = max(1, wait_ms)  # An option that was given once is a queue's name the second time.
     block: tuple[Word, ...] = ("BLOCK", wait_ms) if wait_ms else ()
     argv = ("RQ.POP", "COUNT", count, *block, *queues)
     return (yield from Request(argv, read_rows, queues[0], wait_ms=wait_ms, kind="queue").run())

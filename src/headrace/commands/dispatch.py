@@ -14,7 +14,7 @@ from headrace.commands.memory_limit import OUT_OF_MEMORY, is_refused
 from headrace.commands.outcome import Outcome
 from headrace.commands.publishing import notice_missed, publish_events
 from headrace.commands.spec import TABLE, Command, find_command
-from headrace.engine.keyspace import type_name
+from headrace.engine.keyspace import QUEUE_TYPE, type_name
 from headrace.engine.waiters import NO_TIME, Waiter
 from headrace.errors import CommandError
 from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
@@ -400,10 +400,24 @@ def retry(state: State, waiter: Waiter, now_ms: int) -> None:
         send_pushes(call)
 
 
+def look_again(state: State, waiter: Waiter, now_ms: int, in_vain: dict[tuple[int, bytes], int]) -> None:
+    """A waiter's own time has come. Of many who wait for one queue, only the first that gets nothing has to look."""
+    place = (waiter.database, waiter.keys[0])
+    is_alike = waiter.wants == QUEUE_TYPE and len(waiter.keys) == 1
+    if is_alike and place in in_vain:
+        waiter.due_ms = in_vain[place]
+        state.waiters.schedule(waiter)
+        return
+    retry(state, waiter, now_ms)
+    if is_alike and state.waiters.by_client.get(waiter.client_id) is waiter:
+        in_vain[place] = waiter.due_ms
+
+
 def tick(state: State, now_ms: int) -> None:
     """Serve those whose time has come: deadlines, and entries that have become idle enough to claim."""
     if state.pause_until_ms > 0 and now_ms >= state.pause_until_ms:
         end_pause(state)
+    in_vain: dict[tuple[int, bytes], int] = {}  # Queues that have nothing to give now, and when they may have.
     for waiter in state.waiters.due(now_ms):
         call = state.clients[waiter.client_id]
         if waiter.deadline_ms != NO_TIME and waiter.deadline_ms <= now_ms:
@@ -412,6 +426,6 @@ def tick(state: State, now_ms: int) -> None:
             waiter.due_ms = NO_TIME  # It looks again when the pause is over.
             state.waiters.schedule(waiter)
         else:
-            retry(state, waiter, now_ms)
+            look_again(state, waiter, now_ms, in_vain)
     if state.wakes:
         serve_waiters(state, now_ms)

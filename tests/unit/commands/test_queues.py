@@ -64,6 +64,24 @@ def test_a_client_that_is_gone_swallows_nothing(broker: MemoryBroker) -> None:
     assert bodies(next_one.replies()[0]) == [b"a"]
 
 
+def test_of_many_who_wait_each_gets_what_comes_due_in_turn(broker: MemoryBroker, clock: ManualClock) -> None:
+    """At each time one gets the element, one looks in vain, and all the others still look at the next time."""
+    clients = [broker.client() for _ in range(6)]
+    for client in clients:
+        client.send("RQ.POP BLOCK 40 q")
+    for delay_ms in (10, 20, 30):
+        broker("RQ.PUSHX", "q", "DELAY", delay_ms, "ELEMENTS", 1, delay_ms)
+    served = []
+    for _ in range(3):
+        clock.advance(ms=10)
+        served.append([bodies(reply) for client in clients for reply in client.replies()])
+
+    assert served == [[[b"10"]], [[b"20"]], [[b"30"]]]
+    assert [client.is_waiting for client in clients] == [False] * 3 + [True] * 3
+    clock.advance(ms=10)
+    assert [client.replies() for client in clients[3:]] == [[None]] * 3
+
+
 def test_waiting_ends_with_null_when_the_time_is_up(broker: MemoryBroker, clock: ManualClock) -> None:
     client = broker.client()
     client.send("RQ.POP BLOCK 100 q")
