@@ -28,6 +28,7 @@ BESIDE_ENTRIES: Final = frozenset(
 CHANGE_ONE: Final = frozenset(
     ("blpop", "brpop", "lmpop", "blmpop", "sort", "rq.pop", "bzpopmin", "bzpopmax", "zmpop", "bzmpop", "smove")
     + ("sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore")
+    + ("copy", "del", "unlink")
 )
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")
@@ -332,6 +333,8 @@ def unblock(state: State, call: Call, reply: bytes) -> None:
 
 def serve_waiters(state: State, now_ms: int) -> None:
     """Run the commands of those who wait for keys that changed. What they change may wake others in turn."""
+    if now_ms < state.pause_until_ms:
+        state.wakes = []  # Everybody looks again when the pause is over.
     while state.wakes:
         wakes = dict.fromkeys(state.wakes)  # A key that was named twice is looked at once, in its first place.
         state.wakes = []

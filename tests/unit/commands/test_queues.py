@@ -82,6 +82,19 @@ def test_of_many_who_wait_each_gets_what_comes_due_in_turn(broker: MemoryBroker,
     assert [client.replies() for client in clients[3:]] == [[None]] * 3
 
 
+def test_nothing_is_handed_out_while_writes_are_paused(broker: MemoryBroker, clock: ManualClock) -> None:
+    client = broker.client()
+    client.send("RQ.POP BLOCK 0 q")
+    broker("RQ.PUSHX q DELAY 10 ELEMENTS 1 a")
+    broker("CLIENT PAUSE 100 WRITE")
+    clock.advance(ms=50)
+
+    assert broker("RQ.INFO q") == [b"undelivered", 1, b"delivered", 0]
+    assert client.replies() == []
+    clock.advance(ms=50)
+    assert [bodies(reply) for reply in client.replies()] == [[b"a"]]
+
+
 def test_waiting_ends_with_null_when_the_time_is_up(broker: MemoryBroker, clock: ManualClock) -> None:
     client = broker.client()
     client.send("RQ.POP BLOCK 100 q")

@@ -106,6 +106,22 @@ def test_what_changes_nothing_does_not_cancel(broker: MemoryBroker, harmless: st
     assert broker("EXEC") == [b"PONG"]
 
 
+@pytest.mark.parametrize(
+    ("watched", "change"),
+    [("s", "COPY s t"), ("t", "COPY s t DB 1"), ("none", "DEL s none"), ("none", "UNLINK none s")],
+)
+def test_a_command_of_several_keys_cancels_only_by_those_it_changed(
+    broker: MemoryBroker, watched: str, change: str
+) -> None:
+    broker("XADD s 1-0 f v")
+    broker("WATCH", watched)
+    assert broker.client()(change) == 1
+    broker("MULTI")
+    broker("PING")
+
+    assert broker("EXEC") == [b"PONG"]
+
+
 def test_unwatch_forgets_the_keys(broker: MemoryBroker) -> None:
     broker("WATCH s")
     broker("UNWATCH")
