@@ -69,6 +69,7 @@ class Simulation:
         self.disk = FakeDisk(self.random)
         self.now_ms = START_MS
         self.allowed: list[Contents] = [{}]  # What may be found after a crash: the last one promised, and those since.
+        self.was_killed = False  # And only that: the system still had everything.
         self.starts = 0
         self.checkpoints = 0
         self.refusals = 0
@@ -91,8 +92,7 @@ class Simulation:
             except JournalError:  # Only a sync that failed may do that; what then counts is on the disk.
                 assert self.disk.sync_has_failed
             self.disk = self.disk.after_kill() if was_killed else self.disk.after_crash()
-            if was_killed:
-                self.allowed = self.allowed[-1:]
+            self.was_killed = was_killed
         self.start()
 
     def plan_faults(self) -> None:
@@ -113,7 +113,8 @@ class Simulation:
         self.client = self.broker.client()
         self.symbols = Symbols(self.now_ms)
         found = contents_of(self.broker)
-        assert found in self.allowed, difference(found, self.allowed[-1])
+        allowed = self.allowed[-1:] if self.was_killed else self.allowed
+        assert found in allowed, difference(found, allowed[-1])
         self.allowed = [found]
 
     def live(self) -> bool:
