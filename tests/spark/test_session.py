@@ -29,16 +29,17 @@ print("rows", spark.read.format("headrace").options(**source).load().count())
 print("java", spark._jvm.java.lang.System.getProperty("java.home"))
 
 def tell(batches):
+    taken = list(batches)  # No other worker is just being started: PySpark would tell of its end.
     Path(folder, "runs").touch()
     time.sleep(60)
-    yield from batches
+    yield from taken
 
 try:
     spark.read.format("headrace").option("url", url).load().count()
 except Exception as error:
     print("error", explain_error(error))
 rows = spark.readStream.format("headrace").options(**source, startingOffsets="earliest").load().select("id")
-writer = rows.mapInArrow(tell, "id string").writeStream.format("noop")
+writer = rows.coalesce(1).mapInArrow(tell, "id string").writeStream.format("noop")
 query = writer.option("checkpointLocation", folder + "/checkpoint").start()
 while not Path(folder, "runs").exists() and query.isActive:
     time.sleep(0.05)
