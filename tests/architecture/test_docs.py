@@ -67,7 +67,7 @@ def test_the_page_on_serve_names_its_options_and_no_others() -> None:
     options = {name for parameter in serve.params for name in parameter.opts if name.startswith("--")}
     page = (ROOT / "docs/serve.md").read_text("utf-8")
 
-    assert set(re.findall(r"^\| `(--[a-z]+)`", page, re.MULTILINE)) == options - {"--help"}
+    assert set(re.findall(r"^\| `(--[a-z-]+)`", page, re.MULTILINE)) == options - {"--help"}
 
 
 def test_the_page_on_the_command_line_lists_the_exit_codes() -> None:

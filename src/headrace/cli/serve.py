@@ -44,6 +44,9 @@ def serve(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="TCP port.")] = DEFAULT_PORT,
     unixsocket: Annotated[str | None, typer.Option(metavar="PATH", help="Listen on this Unix socket as well.")] = None,
+    enable_debug_command: Annotated[
+        bool, typer.Option("--enable-debug-command", help="Allow DEBUG, for tests: any client can stop the broker.")
+    ] = False,
 ) -> None:
     """Run a broker in the foreground. SIGTERM and Ctrl-C stop it cleanly."""
     if memory and (folder is not None or fsync is not None):
@@ -60,5 +63,7 @@ def serve(
     def ready(url: str) -> None:
         say(f"ready at {url} · pid {os.getpid()} · {broker.build_name()} build · {kept}")
 
-    settings = broker.Settings(host=host, port=port, unixsocket=unixsocket, folder=path, fsync=policy)
+    settings = broker.Settings(
+        host=host, port=port, unixsocket=unixsocket, folder=path, fsync=policy, allows_debug=enable_debug_command
+    )
     broker.serve(settings, ready, say)

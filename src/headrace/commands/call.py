@@ -6,6 +6,7 @@ must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome
 
 from typing import Final
 
+from headrace.commands.debugging import Debugging
 from headrace.commands.keeping import Keeping
 from headrace.commands.notifications import KEYEVENT, KEYSPACE
 from headrace.commands.settings import Settings
@@ -28,7 +29,7 @@ class State:
         "wakes", "resumed", "speaking", "next_client_id", "started_ms", "pause_until_ms", "pause_is_for_writes",
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
-        "memory_asked_ms", "dropped", "keeping", "write_refusal",
+        "memory_asked_ms", "dropped", "keeping", "debugging", "write_refusal",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -61,6 +62,7 @@ class State:
         self.build = "plain"
         self.channels = Channels()
         self.keeping = Keeping(now_ms // 1000)
+        self.debugging = Debugging()
         self.write_refusal = ""  # Why no command may write; empty: they may.
         self.dropped_listeners = 0  # Clients closed because too much waited for them.
         self.memory_used = 0  # At most: the last estimate, and all that was written since (commands/memory_limit.py).

@@ -142,7 +142,7 @@ def persistence_facts(state: State) -> Facts:
         "rdb_bgsave_in_progress": int(keeping.is_saving or keeping.is_wanted),
         "rdb_last_save_time": keeping.last_save_s,
         "rdb_last_bgsave_status": "ok" if keeping.is_last_good else "err",
-        "aof_enabled": int(keeping.is_durable),
+        "aof_enabled": int(state.settings.get("appendonly") == "yes"),
         "aof_rewrite_in_progress": int(keeping.is_saving or keeping.is_wanted),
         "aof_last_bgrewrite_status": "ok" if keeping.is_last_good else "err",
         "aof_last_write_status": "err" if keeping.is_full else "ok",

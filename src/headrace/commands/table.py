@@ -5,6 +5,7 @@ from typing import Final
 from headrace.commands import (
     clients,
     connection,
+    debug,
     deleting,
     expiry,
     float_numbers,
@@ -47,7 +48,7 @@ from headrace.commands import (
 )
 
 MODULES: Final = (
-    clients, connection, deleting, expiry, float_numbers, group_management, groups, hash_picking, hashes, info,
+    clients, connection, debug, deleting, expiry, float_numbers, group_management, groups, hash_picking, hashes, info,
     introspection, keys, known_scripts, list_elements, list_moves, list_pops, lists, pending, persistence, pubsub,
     queue_extensions, queue_views, queues, replication, scan, server, set_algebra, sets, settle, sorted_set_algebra,
     sorted_set_pops, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_settings, streams, string_exchange,

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 
 import headrace.commands.dispatch
 from headrace.clock import SystemClock
@@ -19,6 +19,7 @@ from headrace.commands.call import State
 from headrace.errors import ConfigError, JournalError
 from headrace.journal.disk import RealDisk
 from headrace.journal.lock import lock_folder
+from headrace.journal.memory_disk import MemoryDisk
 from headrace.server.conversation import Conversations
 from headrace.server.durability import Durability
 from headrace.server.keeper import Keeper
@@ -38,6 +39,7 @@ class Settings:
     max_clients: int = 10_000
     folder: str | None = None  # Where the data is kept; None: nowhere.
     fsync: str = "always"
+    allows_debug: bool = False  # The command DEBUG.
 
 
 def build_name() -> str:
@@ -58,7 +60,8 @@ def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str],
     fill_standard_files()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         if settings.folder is None:
-            runner.run(run(settings, ready))
+            # DEBUG RELOAD and LOADAOF need something to load from.
+            runner.run(run(settings, ready, load_nothing if settings.allows_debug else None))
             return
         path = Path(settings.folder)
         disk = RealDisk(path)
@@ -92,6 +95,11 @@ def load(state: State, disk: RealDisk, settings: Settings, say: Callable[[str], 
     return durability
 
 
+def load_nothing(state: State) -> Durability:
+    """A journal in memory."""
+    return Durability(state, MemoryDisk())
+
+
 def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
@@ -114,6 +122,8 @@ async def run(
     state.settings.assign("maxclients", str(settings.max_clients))
     durability = load(state) if load is not None else None
     listener = Listener(Conversations(state), clock.now_ms)
+    if settings.allows_debug:
+        allow_debug(listener)
     keeper = Keeper(durability, listener) if durability is not None else None
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -149,6 +159,18 @@ async def run(
             with contextlib.suppress(OSError):
                 if identify(settings.unixsocket) == socket_file:
                     os.unlink(settings.unixsocket)
+
+
+def allow_debug(listener: Listener) -> None:
+    state = listener.state
+    state.settings.assign("enable-debug-command", "yes")
+    state.debugging.is_allowed = True
+
+    def stop_for(seconds: float) -> int:
+        sleep(seconds)
+        return listener.start_turn()
+
+    state.debugging.sleep = stop_for
 
 
 def identify(path: str) -> tuple[int, int]:

@@ -148,6 +148,8 @@ class Conversations:
     def drop_expired(self, now_ms: int) -> None:
         """Remove keys whose time has come."""
         state = self.state
+        if not state.debugging.expires_actively:
+            return
         for database in state.databases:
             for _ in range(EXPIRY_ROUNDS if database.expires_ms else 0):
                 before = len(database.expires_ms)

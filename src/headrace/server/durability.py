@@ -63,15 +63,14 @@ class Durability:
     ) -> None:
         """Load what the folder holds. JournalError when it cannot be trusted."""
         self.state = state
+        self.disk = disk
+        self.segment_bytes = segment_bytes
         self.step_bytes = step_bytes
-        segments = Segments(disk, segment_bytes)
-        self.segments = segments
         self.unreadable: JournalError | None = None
-        state.settings.limits.fetch_from(self.fetch)
+        self.segments: Segments
         self.folder: Folder
-        self.folder, found = open_folder(disk, segments, Loader(state, segments))
-        keys = sum([len(database.values) for database in state.databases])
-        self.loaded = Loaded(keys, found.parts, found.frames, found.notes)
+        self.loaded: Loaded
+        self.load()
         self.waiting: list[bytes] = []  # Records for which there was no room.
         self.checkpoint: Checkpoint | None = None
         self.is_checkpoint_spoiled = False  # It has to begin again.
@@ -79,6 +78,15 @@ class Durability:
         state.journaling = True
         state.keeping.is_durable = True
         self.tell()
+
+    def load(self) -> None:
+        """Read the folder back into the empty state."""
+        state = self.state
+        self.segments = Segments(self.disk, self.segment_bytes)
+        state.settings.limits.fetch_from(self.fetch)
+        self.folder, found = open_folder(self.disk, self.segments, Loader(state, self.segments))
+        keys = sum([len(database.values) for database in state.databases])
+        self.loaded = Loaded(keys, found.parts, found.frames, found.notes)
 
     def fetch(self, segment: int, offset: int, size: int) -> bytes:
         """What lies at a place. When it cannot be read that is the end: the command that wanted it is half done."""
@@ -209,6 +217,25 @@ class Durability:
             checkpoint.sync()
             self.finish_checkpoint()
         return self.state.keeping.is_last_good
+
+    def reload(self, *, saves: bool) -> bool:
+        """Forget everything in memory and load it from the folder, after a checkpoint if so wanted.
+
+        Whether there was room for that; otherwise nothing was forgotten.
+        """
+        assert self.checkpoint is None and not self.waiting and not self.state.records
+        if saves and not self.save():
+            return False
+        self.folder.sync()
+        self.folder.close()
+        for database in self.state.databases:
+            database.clear()
+            database.event_kinds = 0  # What is loaded is no event.
+        self.load()
+        self.state.changes = 0
+        self.state.apply_settings()
+        self.tell()
+        return True
 
     def tell(self) -> None:
         """Facts for INFO."""

@@ -92,6 +92,9 @@ class Keeper:
         keeping = self.listener.state.keeping
         if durability.checkpoint is not None or durability.waiting:
             return
+        if keeping.reloads:
+            self.reload()
+            return
         is_due = durability.is_checkpoint_due() and self.loop.time() >= self.not_before_s
         if keeping.is_wanted or is_due:
             self.keep_turn()
@@ -142,19 +145,37 @@ class Keeper:
 
     def end(self) -> None:
         """A checkpoint came to its end, good or bad: tell those who wait for it."""
-        state = self.listener.state
-        keeping = state.keeping
+        keeping = self.listener.state.keeping
         if keeping.is_last_good:
             keeping.last_save_s = self.listener.now_ms() // 1000
         else:
             self.not_before_s = self.loop.time() + AFTER_FAILURE_S
         savers = keeping.savers
         keeping.savers = []
-        reply = OK if keeping.is_last_good else encode_error(FULL)
-        for number in savers:
+        self.answer(savers, is_good=keeping.is_last_good)
+
+    def reload(self) -> None:
+        """Load everything again, for those who asked for it."""
+        self.keep_turn()
+        if self.durability.waiting:
+            return
+        keeping = self.listener.state.keeping
+        asked = keeping.reloads
+        keeping.reloads = []
+        saves = any([saves for _, saves in asked])
+        is_good = self.durability.reload(saves=saves)
+        if saves and is_good:
+            keeping.last_save_s = self.listener.now_ms() // 1000
+        self.answer([number for number, _ in asked], is_good=is_good)
+
+    def answer(self, numbers: list[int], *, is_good: bool) -> None:
+        """Let clients go on that waited for something on the disk."""
+        state = self.listener.state
+        for number in numbers:
             call = state.clients.get(number)
-            if call is not None and call.is_blocked:
-                unblock(state, call, reply)
+            waiter = state.waiters.by_client.get(number)
+            if call is not None and waiter is not None and not waiter.keys:  # Otherwise it waits for something else.
+                unblock(state, call, OK if is_good else encode_error(FULL))
         self.listener.after_feed(self.listener.start_turn())
 
     async def stop(self) -> None:

@@ -139,3 +139,40 @@ def test_a_checkpoint_gives_way_when_the_journal_needs_its_room(kept: Kept) -> N
 
     assert kept.durability.checkpoint is None
     assert not [name for name in kept.disk.names() if name.startswith("checkpoint")]
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_everything_comes_back_when_it_is_loaded_again(kept: Kept, saves: bool) -> None:
+    kept.add(200)
+    kept.save()
+    kept("CONFIG SET notify-keyspace-events KEA")
+    for line in (
+        "XGROUP CREATE s workers 0", "XREADGROUP GROUP workers ann COUNT 30 STREAMS s >", "XDEL s 1-1",
+        "RPUSH list a b c", "LPOP list", "HSET hash a 1", "SADD set a b", "ZADD scores 1.5 a", "RQ.PUSH queue a b",
+        "RQ.POP queue", "SET text tea PX 100000", "SELECT 3", "SET other 1", "RENAME other another",
+    ):  # fmt: skip
+        kept(line)
+    kept.add(30)
+    before = contents_of(kept.broker)
+    listener = kept.broker.client()
+    listener("PSUBSCRIBE __key*")
+
+    assert kept.durability.reload(saves=saves)
+
+    assert contents_of(kept.broker) == before
+    assert (kept.durability.loaded.frames == 0) == saves
+    assert listener.replies() == []
+    kept("SET text coffee")  # In database 3; events go on, and so does the journal.
+    assert len(listener.replies()) == 2
+    after = contents_of(kept.broker)
+    assert kept.durability.reload(saves=False)
+    assert contents_of(kept.broker) == after
+
+
+def test_nothing_is_forgotten_when_there_is_no_room_for_the_checkpoint_before_it(kept: Kept) -> None:
+    kept.add(200)
+    before = contents_of(kept.broker)
+    kept.disk.full_from, kept.disk.full_until = kept.disk.steps, kept.disk.steps + 10_000
+
+    assert not kept.durability.reload(saves=True)
+    assert contents_of(kept.broker) == before
