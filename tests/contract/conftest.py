@@ -35,7 +35,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         chosen = [
             pytest.param(one, marks=[pytest.mark.long] if one.is_long else [], id=one.name)
             for one in deployments()
-            if not (is_shared and one.is_in_process)
+            if not (is_shared and one.is_in_process) and (not one.only or metafunc.module.__name__.endswith(one.only))
         ]
         metafunc.parametrize("deployment", chosen, scope="session")
     if "flavour" in metafunc.fixturenames:

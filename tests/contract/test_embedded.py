@@ -15,8 +15,8 @@ import pytest
 
 from headrace.client.async_client import AsyncClient
 from headrace.client.client import Client
-from headrace.errors import ClientClosed, ConfigError, NotFound, WrongType
-from headrace.server.inprocess import shared_broker
+from headrace.errors import ClientClosed, NotFound, WrongType
+from headrace.server.inprocess_broker import shared_broker
 from support.servers import wait_until
 
 LONG_S = 60
@@ -73,11 +73,6 @@ def test_what_is_refused_has_an_exception_of_its_kind(client: Client, name: str)
         client.stream(name).length()
     with pytest.raises(NotFound):
         client.stream(name + "-other").group("billing").read("ann")
-
-
-def test_a_folder_is_refused_with_a_way_out() -> None:
-    with pytest.raises(ConfigError, match="valkey:FOLDER"):
-        Client("embedded:./data")
 
 
 def test_a_waiting_reader_is_woken_by_another_thread(client: Client, name: str) -> None:

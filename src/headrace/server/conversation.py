@@ -5,7 +5,7 @@ them all: one client's command may give another one its reply, so whoever owns t
 and then takes from everyone named in `speaking`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import headrace.commands.table  # noqa: F401  # Importing it declares every command.
@@ -106,11 +106,13 @@ class Conversation:
 class Conversations:
     """All clients of one broker."""
 
-    __slots__ = ("state", "by_id")
+    __slots__ = ("state", "by_id", "on_other")
 
     def __init__(self, state: State) -> None:
         self.state = state
         self.by_id: dict[int, Conversation] = {}
+        # Told of clients that have no conversation but are here all the same: those in this process.
+        self.on_other: Callable[[Call], None] | None = None
 
     def open(self, now_ms: int, address: str, local_address: str) -> Conversation:
         conversation = Conversation(self.state.open_call(now_ms, address, local_address))
@@ -139,6 +141,8 @@ class Conversations:
                 conversation = self.by_id.get(call.id)
                 if conversation is not None:
                     speaking[call.id] = conversation
+                elif self.on_other is not None:
+                    self.on_other(call)
         return list(speaking.values())
 
     def tick(self, now_ms: int) -> None:

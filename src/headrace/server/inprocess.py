@@ -1,186 +1,28 @@
-"""The same broker without a socket: `embedded:`, in memory, in this process.
-
-One broker per process, shared by everybody who opens `embedded:`. A call runs on the caller's own thread: it takes the
-broker's lock, runs its command on the engine and decodes the reply. A call that has to wait lets go of the lock and
-sleeps until somebody else's command answers it, or until its own time has come (deadline, CLAIM, end of life of its
-key): nobody else looks at the clock for it, so a loop that is stuck holds up only its own calls.
-
-A process made by fork has no broker yet and makes its own, empty one; clients opened before the fork say so when used.
+"""The same broker without a socket: calls run on the caller's own thread (inprocess_broker.py).
 
 `Transport` and `AsyncTransport` have the shape of client/transport.py, which loads this module by name.
 """
 
 import asyncio
-import os
 import threading
 import time
-import weakref
-from collections.abc import Callable, Sequence
-from types import TracebackType
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from headrace.clock import Clock, SystemClock
-from headrace.commands.call import Call, State
-from headrace.commands.dispatch import execute
-from headrace.engine.waiters import NO_TIME
 from headrace.errors import ClientClosed, CommandError, ConfigError, ConnectionLost, HeadraceError, refusal
-from headrace.server.broker import build_name
-from headrace.server.conversation import Conversations
-from headrace.server.subscriptions import AsyncSubscription, Inbox, Subscription
+from headrace.server.inprocess_broker import InProcessBroker, LeftBehind, Line, is_set_apart, must_wait, shared_broker
+from headrace.server.subscriptions import AsyncSubscription, Subscription
 from headrace.server.wakers import resolve, waker
-from headrace.wire.replies import ReplyReader
 
-CRON_MS: Final = 100  # How often, at most, a command also looks for keys whose time has come.
 SPARE_LINES: Final = 64  # Per client; those of more concurrent calls are closed after use.
 CALLS_PER_TURN: Final = 16  # So many calls that need not wait, then other tasks of the event loop have their turn.
-LATE_S: Final = 0.0005  # Timers ring this much later, never a moment too early.
+ROOM_S: Final = 0.05  # How often a call that found a full disk looks whether there is room.
 ADDRESS: Final = "embedded:0"
 
 
 class Request(Protocol):
     @property
     def argv(self) -> Sequence[bytes | str | int | float]: ...
-
-
-class Line:
-    """One caller's line to the broker: used by one call at a time."""
-
-    __slots__ = ("call", "decode", "wake", "armed_ms")
-
-    def __init__(self, call: Call, refuse: Callable[[str], Exception]) -> None:
-        self.call = call
-        self.decode = ReplyReader(refuse).decode
-        self.wake: Callable[[], None] | None = None  # Not None while somebody waits here.
-        self.armed_ms = NO_TIME  # When the one who waits looks again by itself.
-
-
-class InProcessBroker:
-    """The engine, its lock, and who waits. Every method is called with the lock held."""
-
-    def __init__(self, clock: Clock | None = None) -> None:
-        self.lock: threading.Lock | LeftBehind = threading.Lock()
-        self.now_ms = (clock or SystemClock()).now_ms
-        self.state = State(self.now_ms())
-        self.state.build = build_name()
-        self.conversations = Conversations(self.state)
-        self.waiting: dict[int, Line] = {}
-        self.inboxes: dict[int, Inbox] = {}  # Of those who listen to channels.
-        self.cron_ms = 0
-        BROKERS.add(self)
-
-    def execute(self, call: Call, argv: list[bytes]) -> None:
-        """Run one command, and let those go on whom it unblocks."""
-        now_ms = self.now_ms()
-        call.now_ms = now_ms
-        call.active_ms = now_ms
-        execute(call, argv)
-        state = self.state
-        if state.resumed or state.speaking:
-            self.settle(now_ms)
-        if self.waiting:
-            self.wake_early(call, argv)
-        if now_ms >= self.cron_ms:
-            self.run_cron(now_ms)
-
-    def run_cron_when_due(self) -> None:
-        now_ms = self.now_ms()
-        if now_ms >= self.cron_ms:
-            self.run_cron(now_ms)
-
-    def settle(self, now_ms: int) -> None:
-        """Wake those who got their reply."""
-        state = self.state
-        while state.resumed or state.speaking:
-            calls = state.resumed + state.speaking
-            state.resumed = []
-            state.speaking = []
-            for call in calls:
-                if call.postponed is not None and not call.is_halted:
-                    argv = call.postponed
-                    call.postponed = None
-                    call.now_ms = now_ms
-                    execute(call, argv)
-                if not must_wait(call):
-                    self.nudge(call.id)
-
-    def nudge(self, client_id: int) -> None:
-        line = self.waiting.get(client_id)
-        if line is not None and line.wake is not None:
-            line.wake()
-
-    def wake_early(self, call: Call, argv: list[bytes]) -> None:
-        """A command may bring somebody's time forward: that one sets its clock anew."""
-        waiters = self.state.waiters
-        if waiters.next_ms() != NO_TIME:
-            when, client_id = waiters.times[0]
-            self.nudge_before(client_id, when)
-        expires_ms = call.db.expires_ms
-        if expires_ms:
-            # Commands that set a time to live name their key in the first two words. EXEC names none.
-            for key in argv[1:3] or waiters.keys_in(call.db.number):
-                if key in expires_ms:
-                    for waiter in waiters.on_key(call.db.number, key):
-                        self.nudge_before(waiter.client_id, expires_ms[key])
-
-    def nudge_before(self, client_id: int, when_ms: int) -> None:
-        line = self.waiting.get(client_id)
-        if line is not None and line.wake is not None and (line.armed_ms == NO_TIME or when_ms < line.armed_ms):
-            line.wake()
-
-    def ring(self) -> None:
-        """Serve those whose time has come."""
-        now_ms = self.now_ms()
-        self.conversations.tick(now_ms)
-        for line in self.waiting.values():
-            waiter = self.state.waiters.by_client.get(line.call.id)
-            if waiter is not None and line.call.db.expires_ms:
-                for key in waiter.keys:
-                    line.call.db.drop_if_expired(key, now_ms)
-        self.run_cron(now_ms)
-
-    def run_cron(self, now_ms: int) -> None:
-        self.cron_ms = now_ms + CRON_MS
-        self.conversations.drop_expired(now_ms)
-        self.state.records = []
-        for inbox in self.inboxes.values():
-            inbox.check_soft_limit(now_ms)
-        self.settle(now_ms)
-
-    def arm(self, line: Line) -> float | None:
-        """How long the line may sleep before it has to look at the clock; None: until it is woken."""
-        state = self.state
-        call = line.call
-        waiter = state.waiters.by_client.get(call.id)
-        when = NO_TIME
-        if waiter is not None:
-            when = waiter.next_ms()
-            expires_ms = call.db.expires_ms
-            if expires_ms:
-                for key in waiter.keys:
-                    due_ms = expires_ms.get(key, NO_TIME)
-                    if due_ms != NO_TIME and (when == NO_TIME or due_ms < when):
-                        when = due_ms
-        if state.pause_until_ms > 0 and (call.postponed is not None or when != NO_TIME):
-            when = max(when, state.pause_until_ms)  # Nobody's time comes during CLIENT PAUSE.
-        line.armed_ms = when
-        if when == NO_TIME:
-            return None
-        return max(0, when - self.now_ms()) / 1000 + LATE_S
-
-
-BROKERS: Final[weakref.WeakSet[InProcessBroker]] = weakref.WeakSet()
-
-
-def must_wait(call: Call) -> bool:
-    return (call.is_blocked or call.postponed is not None) and not call.is_closing
-
-
-def is_set_apart(call: Call) -> bool:
-    """Whether a call is gated by itself; CLIENT PAUSE and maxmemory gate all."""
-    return call.queue is not None or call.reply_mode != b"ON" or call.skips_next or call.is_listening
-
-
-# Transports
 
 
 class Lines:
@@ -196,6 +38,8 @@ class Lines:
     def start(self, argv: list[bytes]) -> Line:
         """Run a command on a free line. It may have to wait."""
         broker = self.broker
+        if broker.turns is not None:
+            broker.turns.queue_up()
         with broker.lock:
             line = self.spare.pop() if self.spare else self.open_line()
             if line.call.is_closing:  # Closed by CLIENT KILL while nobody used it.
@@ -206,14 +50,19 @@ class Lines:
             except BaseException:  # Ctrl-C, or a fault of ours: the line is in no state to be used again.
                 self.close_line(line)
                 raise
+            if broker.state.records:
+                line.has_written = True
         return line
 
     def go_on(self, line: Line, argv: list[bytes]) -> None:
         """Run one more command on a line."""
-        with self.broker.lock:
+        broker = self.broker
+        with broker.lock:
             if line.call.is_closing:
                 raise self.broken()
-            self.broker.execute(line.call, argv)
+            broker.execute(line.call, argv)
+            if broker.state.records:
+                line.has_written = True
 
     def take_reply(self, line: Line) -> Any:
         """The reply of the command that has run. An error is given, not raised."""
@@ -233,6 +82,7 @@ class Lines:
     def give_back(self, line: Line) -> None:
         """The next call begins afresh: what was set for this connection (SELECT, MULTI, HELLO, …) goes with it."""
         call = line.call
+        line.has_written = False
         if (
             call.is_halted or (call.is_gated and is_set_apart(call)) or call.resp3 or call.watching or call.name
             or call.db.number != 0 or len(self.spare) >= SPARE_LINES
@@ -289,7 +139,15 @@ class Lines:
     def broken(self) -> HeadraceError:
         if self.is_closed:
             return ClientClosed(f"this client of {self.url} was closed during the call.")
+        if self.broker.failure is not None:
+            return self.broker.failure
         return ConnectionLost(f"the connection to {self.url} was closed; whether the call took effect is unknown.")
+
+    def no_room(self, timeout_s: float) -> ConnectionLost:
+        return ConnectionLost(
+            f"{self.url} has no room on its disk and waited for {timeout_s:g} s; the call takes effect when there is "
+            "room, unless the process ends before."
+        )
 
     # Waiting, with the lock held. Between two looks the caller sleeps without it.
 
@@ -301,6 +159,8 @@ class Lines:
             return False
         self.broker.waiting.pop(line.call.id, None)
         line.wake = None
+        if self.broker.state.records or not self.broker.has_room():
+            line.has_written = True
         return True
 
     def pause_s(self, line: Line, timeout_s: float, deadline_s: float) -> float:
@@ -322,6 +182,8 @@ class Transport(Lines):
         line = self.start(encode_words(request.argv))
         if line.call.is_halted:
             self.wait(line, timeout_s)
+        if line.has_written:
+            self.keep(line, timeout_s)
         reply = self.take_reply(line)
         self.give_back(line)
         if isinstance(reply, HeadraceError):
@@ -340,6 +202,8 @@ class Transport(Lines):
             for argv in words[1:]:
                 self.go_on(line, argv)
                 replies.append(self.finish(line, deadline_s))
+            if line.has_written:
+                self.keep(line, deadline_s - time.monotonic())
         except BaseException:
             self.drop(line)
             raise
@@ -350,6 +214,22 @@ class Transport(Lines):
         if line.call.is_halted:
             self.wait(line, deadline_s - time.monotonic())
         return self.take_reply(line)
+
+    def keep(self, line: Line, timeout_s: float) -> None:
+        """Before the reply is given, the journal has what it is about."""
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            with self.broker.lock:
+                is_kept = self.broker.keep()
+            while not is_kept:
+                if time.monotonic() > deadline_s:
+                    raise self.no_room(timeout_s)
+                time.sleep(ROOM_S)
+                with self.broker.lock:
+                    is_kept = self.broker.has_room()
+        except BaseException:
+            self.drop(line)
+            raise
 
     def wait(self, line: Line, timeout_s: float) -> None:
         """Until the command on the line is answered. Never holds the lock while it sleeps."""
@@ -390,6 +270,8 @@ class AsyncTransport(Lines):
         line = self.start(encode_words(request.argv))
         if line.call.is_halted:
             await self.wait(line, timeout_s)
+        if line.has_written:
+            await self.keep(line, timeout_s)
         reply = self.take_reply(line)
         self.give_back(line)
         if isinstance(reply, HeadraceError):
@@ -407,6 +289,8 @@ class AsyncTransport(Lines):
             for argv in words[1:]:
                 self.go_on(line, argv)
                 replies.append(await self.finish(line, deadline_s))
+            if line.has_written:
+                await self.keep(line, deadline_s - time.monotonic())
         except BaseException:
             self.drop(line)
             raise
@@ -425,6 +309,28 @@ class AsyncTransport(Lines):
     async def yield_turn(self) -> None:
         self.calls_this_turn = 0
         await asyncio.sleep(0)
+
+    async def keep(self, line: Line, timeout_s: float) -> None:
+        """As in Transport. Calls of one turn of the event loop share one write and one sync."""
+        broker = self.broker
+        loop = asyncio.get_running_loop()
+        deadline_s = time.monotonic() + timeout_s
+        future: asyncio.Future[bool] = loop.create_future()
+        if loop not in broker.sharing:
+            broker.sharing[loop] = []
+            loop.call_soon(keep_turn, broker, loop)
+        broker.sharing[loop].append(future)
+        try:
+            is_kept = await future
+            while not is_kept:
+                if time.monotonic() > deadline_s:
+                    raise self.no_room(timeout_s)
+                await asyncio.sleep(ROOM_S)
+                with broker.lock:
+                    is_kept = broker.has_room()
+        except BaseException:
+            self.drop(line)
+            raise
 
     async def wait(self, line: Line, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -454,6 +360,25 @@ class AsyncTransport(Lines):
         self.close_lines()
 
 
+def keep_turn(broker: InProcessBroker, loop: asyncio.AbstractEventLoop) -> None:
+    """The calls of this turn of the event loop have run: keep what they did."""
+    futures = broker.sharing.pop(loop)
+    error: Exception | None = None
+    is_kept = False
+    try:
+        with broker.lock:
+            is_kept = broker.keep()
+    except Exception as problem:  # Whatever it is, every one of the calls is told.
+        error = problem
+    for future in futures:
+        if future.done():
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(is_kept)
+
+
 def encode_words(argv: Sequence[bytes | str | int | float]) -> list[bytes]:
     words = [
         word.encode("utf-8", "surrogateescape")
@@ -474,48 +399,3 @@ def encode_word(word: Any) -> bytes:
     if isinstance(word, (str, int, float)) and not isinstance(word, bool):
         return str(word).encode("utf-8", "surrogateescape")
     raise ConfigError(f"a command cannot hold a {type(word).__name__}. Give text, bytes or a number.")
-
-
-# One broker per process
-
-
-class LeftBehind:
-    """Stands in for the lock in a forked process: the data stayed with the parent. So no call has to check for it."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-
-    def __enter__(self) -> None:
-        raise ConfigError(
-            f"embedded: lives in process {self.pid}, and this client was opened there, before the fork. Open a client "
-            "in this process, which has a broker of its own, or let both use a server: headrace serve."
-        )
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
-
-
-SHARED: Final[list[InProcessBroker]] = []  # Empty until somebody opens embedded:.
-SHARED_LOCK = threading.Lock()
-
-
-def shared_broker() -> InProcessBroker:
-    """The broker of this process."""
-    with SHARED_LOCK:
-        if not SHARED:
-            SHARED.append(InProcessBroker())
-        return SHARED[0]
-
-
-def leave_behind() -> None:
-    """In the child after a fork: another thread may have held any lock, and its data is only a copy."""
-    global SHARED_LOCK
-    SHARED_LOCK = threading.Lock()
-    SHARED.clear()
-    for broker in list(BROKERS):
-        if not isinstance(broker.lock, LeftBehind):
-            broker.lock = LeftBehind(os.getppid())
-
-
-os.register_at_fork(after_in_child=leave_behind)

@@ -4,6 +4,10 @@ Everything happens in the loop, between turns, but for the syncs of a checkpoint
 """
 
 import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -56,9 +60,13 @@ class Keeper:
         except Exception as error:  # As above.
             self.fail(error)
             return False
+        self.watch_room()
+        return is_kept
+
+    def watch_room(self) -> None:
+        """If something found no room, try again in a moment."""
         if self.durability.waiting and "retry" not in self.timers:
             self.set_timer("retry", RETRY_S, self.retry)
-        return is_kept
 
     def fail(self, error: Exception) -> None:
         """Nobody is answered any more: it might be a promise that cannot be kept."""
@@ -126,7 +134,7 @@ class Keeper:
         if checkpoint is None:  # There was no room.
             self.end()
             return
-        self.syncing = self.loop.run_in_executor(None, checkpoint.sync)
+        self.syncing = run_in_thread(self.loop, checkpoint.sync)
         self.syncing.add_done_callback(self.after_sync)
 
     def after_sync(self, syncing: "asyncio.Future[None]") -> None:
@@ -178,14 +186,14 @@ class Keeper:
                 unblock(state, call, OK if is_good else encode_error(FULL))
         self.listener.after_feed(self.listener.start_turn())
 
-    async def stop(self) -> None:
-        """Write everything and leave a fresh checkpoint behind, so that the next start is fast."""
+    async def stop(self, *, log_bytes: int = 0) -> None:
+        """Write everything, and leave a fresh checkpoint behind where the log is longer than this."""
         for timer in self.timers.values():
             timer.cancel()
         if self.syncing is not None:
             await asyncio.wait([self.syncing])
         if not self.failed.done():
-            self.run(self.save)
+            self.run(partial(self.save, log_bytes))
         self.durability.close()
         if self.failed.done():
             self.failed.result()  # Raises what went wrong.
@@ -194,11 +202,38 @@ class Keeper:
                 "there was no room on the disk for the last writes; they were never confirmed, and are gone"
             )
 
-    def save(self) -> None:
+    def save(self, log_bytes: int) -> None:
         durability = self.durability
         self.keep_turn()
         if durability.waiting and not durability.try_again():
             return
         durability.sync()
-        if durability.checkpoint is not None or durability.folder.has_frames:
+        folder = durability.folder
+        if durability.checkpoint is not None or (folder.has_frames and folder.log_bytes >= log_bytes):
             durability.save()
+
+
+def run_in_thread(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> "asyncio.Future[None]":
+    """In a thread made for it: the loop's own ones are gone when a program's main thread has ended and others go on."""
+    future: asyncio.Future[None] = loop.create_future()
+
+    def run() -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as problem:  # For the one who waits.
+            error = problem
+        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody waits.
+            loop.call_soon_threadsafe(finish, future, error)
+
+    threading.Thread(target=run, name="headrace sync", daemon=True).start()
+    return future
+
+
+def finish(future: "asyncio.Future[None]", error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

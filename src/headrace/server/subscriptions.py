@@ -28,7 +28,8 @@ from headrace.errors import ClientClosed, ConnectionLost, HeadraceError
 from headrace.server.wakers import resolve, waker
 
 if TYPE_CHECKING:
-    from headrace.server.inprocess import Line, Lines
+    from headrace.server.inprocess import Lines
+    from headrace.server.inprocess_broker import Line
 
 Message = tuple[bytes, bytes, bytes | None]  # Channel, payload, and the pattern that matched, if one did.
 

@@ -21,7 +21,8 @@ from headrace.errors import (
     NotFound,
     WrongType,
 )
-from headrace.server.inprocess import AsyncTransport, InProcessBroker, Transport
+from headrace.server.inprocess import AsyncTransport, Transport
+from headrace.server.inprocess_broker import InProcessBroker
 from support.memory import ManualClock
 from support.servers import wait_until
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from headrace.errors import ClientClosed, CommandError, ConnectionLost
-from headrace.server.inprocess import AsyncTransport, InProcessBroker, Transport
+from headrace.server.inprocess import AsyncTransport, Transport
+from headrace.server.inprocess_broker import InProcessBroker
 from support.memory import ManualClock
 from support.servers import wait_until
 

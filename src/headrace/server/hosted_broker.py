@@ -1,0 +1,158 @@
+"""The broker of a folder, for callers in this process and for others that are attached by a socket.
+
+Both sides take turns (turns.py). What one side does may be about the other: a reader over there is unblocked, a timer
+has to ring earlier, a turn could not be kept. Calls in this process never touch the loop for that: they leave it an
+errand, which it runs before anything else.
+"""
+
+import asyncio
+import threading
+from typing import Any
+
+from headrace.commands.call import Call, State
+from headrace.engine.waiters import NO_TIME
+from headrace.errors import ConnectionLost, HeadraceError, JournalError
+from headrace.server.durability import Durability
+from headrace.server.inprocess_broker import CRON_MS, InProcessBroker
+from headrace.server.keeper import Keeper
+from headrace.server.listener import Listener
+from headrace.server.turns import TurnSelector
+
+
+class HostedBroker(InProcessBroker):
+    """Every method is called with the lock held. `open` comes first, in the loop."""
+
+    listener: Listener
+    keeper: Keeper
+
+    def __init__(self, state: State, durability: Durability, name: str) -> None:
+        super().__init__(state=state)
+        self.name = name
+        self.durability = durability
+        assert isinstance(self.lock, threading.Lock().__class__)
+        self.selector = TurnSelector(self.lock)
+        self.turns = self.selector
+        self.loop: Any = None
+        self.is_loop_called = False
+
+    def open(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.listener = Listener(self.conversations, self.now_ms)
+        self.keeper = Keeper(self.durability, self.listener)
+        self.keeper.failed.add_done_callback(self.after_failure)
+
+    # Calls in this process
+
+    def execute(self, call: Call, argv: list[bytes]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            super().execute(call, argv)
+        except BaseException as error:  # Ctrl-C, or a fault of ours: the data in memory may be half changed.
+            self.give_up(error)
+            raise
+        state = self.state
+        if state.waiters.by_client or state.pause_until_ms > 0:
+            when = self.conversations.next_ms()
+            if when != NO_TIME and (self.listener.timer is None or when < self.listener.timer_ms):
+                self.call_loop()
+
+    def ring(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        try:
+            super().ring()
+        except BaseException as error:  # As above.
+            self.give_up(error)
+            raise
+
+    def run_cron(self, now_ms: int) -> None:
+        """The loop looks for keys whose time has come."""
+        self.cron_ms = now_ms + CRON_MS
+        for inbox in list(self.inboxes.values()):
+            inbox.check_soft_limit(now_ms)
+        self.settle(now_ms)
+
+    def settle(self, now_ms: int) -> None:
+        for conversation in self.conversations.settle(now_ms):
+            connection = self.listener.connections.get(conversation.call.id)
+            if connection is not None and not connection.is_marked:
+                connection.is_marked = True
+                self.listener.speaking.append(connection)
+                self.call_loop()
+
+    def keep(self) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        records = self.state.records
+        self.state.records = []
+        if not records:
+            return self.has_room()
+        try:
+            is_kept = self.durability.commit(records)
+        except BaseException as error:
+            self.give_up(error)
+            raise
+        if not is_kept:
+            self.selector.send(self.loop, self.hold)
+        return is_kept
+
+    def has_room(self) -> bool:
+        if self.failure is not None:
+            raise self.failure
+        return not self.durability.waiting
+
+    # Errands for the loop
+
+    def call_loop(self) -> None:
+        """Somebody who is attached can go on, or the time of one has come nearer."""
+        if not self.is_loop_called:
+            self.is_loop_called = True
+            self.selector.send(self.loop, self.catch_up)
+
+    def catch_up(self) -> None:
+        self.is_loop_called = False
+        if self.failure is None:
+            self.listener.after_feed(self.listener.start_turn())
+
+    def hold(self) -> None:
+        """A call of this process found no room for the turn. Replies of the attached may be about the same turn."""
+        self.listener.hold()
+        self.keeper.watch_room()
+
+    # The end
+
+    def give_up(self, error: BaseException) -> None:
+        """What is in memory may not be what is in the journal: nobody may see it any more.
+
+        A JournalError is final. Otherwise the folder is as good as ever, and is opened again by the next call.
+        """
+        if isinstance(error, JournalError):
+            failure: HeadraceError = error
+        elif isinstance(error, Exception):
+            failure = JournalError(f"the data of {self.name} cannot be kept: {error!r}")
+        else:
+            failure = ConnectionLost(f"a call of {self.name} was interrupted; whether it took effect is unknown.")
+        if self.failure is None:
+            self.end(failure)
+            self.selector.send(self.loop, self.fail_keeper)
+
+    def fail_keeper(self) -> None:
+        error = self.failure if isinstance(self.failure, JournalError) else JournalError(str(self.failure))
+        self.keeper.fail(error)
+
+    def after_failure(self, failed: "asyncio.Future[None]") -> None:
+        """In the loop: the keeper has failed."""
+        error = failed.exception()
+        assert isinstance(error, JournalError)
+        if self.failure is None:
+            self.end(error)
+
+    def end(self, reason: HeadraceError) -> None:
+        """Nothing runs here any more: calls raise the reason, those that wait too."""
+        self.failure = reason
+        for line in list(self.waiting.values()):
+            line.call.is_closing = True
+            line.call.is_halted = True
+            if line.wake is not None:
+                line.wake()

@@ -1,0 +1,229 @@
+"""Hosting a folder from within a program: `embedded:FOLDER`.
+
+The process that has the folder's lock hosts its broker. Clients of the process call it directly; a thread with an event
+loop serves other processes, which are attached by a socket, and keeps the journal. All clients of the process share one
+host; the last one to close ends it, and so does the end of the process. Then the folder is handed over: everything is
+written, the pointer goes, connections close behind their last replies, and the lock is free for somebody else.
+
+A process made by fork hosts nothing. It closes what it inherited: a lock or a connection that it kept would outlive the
+host.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import logging
+import os
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Final
+
+from headrace.clock import SystemClock
+from headrace.commands.call import State
+from headrace.errors import ClientClosed, JournalError
+from headrace.journal.disk import RealDisk
+from headrace.journal.lock import try_lock
+from headrace.journal.pointer import make_socket_path, new_pointer, remove_pointer, remove_socket, write_pointer
+from headrace.server.broker import load, open_port, open_socket_file, until_closed
+from headrace.server.hosted_broker import HostedBroker
+
+LOG_BYTES: Final = 1024 * 1024  # At its end a host leaves a checkpoint behind when the log is longer than this.
+
+log = logging.getLogger("headrace")
+
+
+class Host:
+    """A folder whose lock this process has. It is being served when the constructor returns."""
+
+    def __init__(self, path: Path, disk: RealDisk, lock: int, fsync: str) -> None:
+        self.path = path
+        self.disk = disk
+        self.lock = lock
+        self.users = 0
+        state = State(SystemClock().now_ms())
+        try:
+            self.broker = HostedBroker(state, load(state, disk, fsync, log.info), str(path))
+        except BaseException:
+            self.let_go()
+            raise
+        self.servers: list[asyncio.AbstractServer] = []
+        self.socket_path = ""
+        self.stopping: asyncio.Event | None = None
+        self.is_ready: Future[None] = Future()
+        self.thread = threading.Thread(target=self.run, name="headrace", daemon=True)
+        self.thread.start()
+        try:
+            self.is_ready.result()
+        except BaseException:  # Also Ctrl-C.
+            self.close()
+            raise
+
+    @property
+    def is_over(self) -> bool:
+        """Given up by an interrupted call; the folder can be opened again."""
+        return self.broker.failure is not None and not isinstance(self.broker.failure, JournalError)
+
+    # The thread
+
+    def run(self) -> None:
+        lock = self.broker.selector.lock
+        lock.acquire()
+        try:
+            with asyncio.Runner(loop_factory=self.make_loop) as runner:
+                runner.run(self.serve())
+        except BaseException as error:  # For those who wait for the start, or for all who call.
+            if not self.is_ready.done():
+                self.is_ready.set_exception(error)
+            elif self.broker.failure is None:
+                self.broker.end(JournalError(f"the data of {self.path} cannot be kept: {error!r}"))
+        finally:
+            lock.release()
+
+    def make_loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.SelectorEventLoop(self.broker.selector)
+
+    async def serve(self) -> None:
+        broker = self.broker
+        self.stopping = asyncio.Event()
+        broker.open()
+        broker.keeper.failed.add_done_callback(lambda _: self.stop())
+        try:
+            self.socket_path = make_socket_path()
+            self.servers.append(await open_socket_file(broker.listener, self.socket_path))
+            write_pointer(self.path, new_pointer(self.socket_path))
+            self.is_ready.set_result(None)
+            await self.stopping.wait()
+        finally:
+            await self.end()
+
+    def stop(self) -> None:
+        if self.stopping is not None:
+            self.stopping.set()
+
+    async def end(self) -> None:
+        """Hand the folder over, or after a failure just let go of it."""
+        broker = self.broker
+        try:
+            remove_pointer(self.path)
+            remove_socket(self.socket_path)
+            for server in self.servers:
+                server.close()
+            if broker.failure is None:
+                broker.end(ClientClosed(f"the broker of {self.path} was closed by its process."))
+            broker.listener.close()
+            await until_closed(broker.listener)
+            folder = broker.durability.folder
+            with contextlib.suppress(JournalError):  # Those who call are told.
+                await broker.keeper.stop(log_bytes=max(LOG_BYTES, folder.manifest.checkpoint_bytes))
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        self.disk.close()
+        os.close(self.lock)
+
+    # For other threads
+
+    def close(self) -> None:
+        """Hand the folder over. It is free when this returns."""
+        with contextlib.suppress(RuntimeError):  # The loop is closed already.
+            if self.broker.loop is not None:
+                self.broker.loop.call_soon_threadsafe(self.stop)
+        self.thread.join()
+
+    def open_port(self, host: str, port: int) -> int:
+        """Listen on a TCP port as well; its number."""
+        server = asyncio.run_coroutine_threadsafe(
+            open_port(self.broker.listener, host, port), self.broker.loop
+        ).result()
+        self.servers.append(server)
+        number: int = server.sockets[0].getsockname()[1]
+        self.broker.state.port = number
+        return number
+
+    def leave_behind(self) -> None:
+        """In a forked process: close what the parent must be the only one to hold."""
+        os.close(self.lock)
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        sockets = [one for server in self.servers for one in getattr(server, "sockets", ())]
+        sockets += [one.transport.get_extra_info("socket") for one in self.broker.listener.connections.values()]
+        for one in sockets:
+            with contextlib.suppress(OSError, AttributeError):  # One that was just being closed.
+                os.dup2(null, one.fileno(), inheritable=False)  # Its owner may close it once more, later.
+        os.close(null)
+
+
+# Hosts of this process
+
+HOSTS: Final[dict[Path, Host]] = {}
+HOSTS_LOCK = threading.Lock()
+
+
+def host_folder(path: Path, fsync: str) -> Host | None:
+    """This process's host of the folder; None when another process has its lock. Each needs one `release`.
+
+    ConfigError or JournalError when the folder cannot be used.
+    """
+    with HOSTS_LOCK:
+        host = HOSTS.get(path)
+        if host is not None and host.is_over:
+            del HOSTS[path]
+            host.close()
+            host = None
+        if host is None:
+            host = open_host(path, fsync)
+            if host is None:
+                return None
+            HOSTS[path] = host
+        if host.broker.failure is not None:
+            raise host.broker.failure
+        host.users += 1
+        return host
+
+
+def open_host(path: Path, fsync: str) -> Host | None:
+    disk = RealDisk(path)
+    try:
+        lock = try_lock(path)
+    except BaseException:
+        disk.close()
+        raise
+    if lock is None:
+        disk.close()
+        return None
+    return Host(path, disk, lock, fsync)
+
+
+def is_hosted_here(path: Path) -> bool:
+    return path in HOSTS
+
+
+def release(host: Host) -> None:
+    """One user less. The last one hands the folder over."""
+    with HOSTS_LOCK:
+        host.users -= 1
+        if host.users == 0:
+            if HOSTS.get(host.path) is host:
+                del HOSTS[host.path]
+            host.close()
+
+
+def close_all() -> None:
+    with HOSTS_LOCK:
+        for host in HOSTS.values():
+            host.close()
+        HOSTS.clear()
+
+
+def leave_all_behind() -> None:
+    """In the child after a fork."""
+    global HOSTS_LOCK
+    HOSTS_LOCK = threading.Lock()
+    for host in HOSTS.values():
+        host.leave_behind()
+    HOSTS.clear()
+
+
+atexit.register(close_all)
+os.register_at_fork(after_in_child=leave_all_behind)
