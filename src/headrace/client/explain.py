@@ -13,8 +13,9 @@ from headrace.errors import CommandError, HeadraceError, NotFound, WrongType
 # Where the name of the group stands in a command; what is not here has none.
 GROUP_AT: Final = {
     "XREADGROUP": 2, "XPENDING": 2, "XCLAIM": 2, "XAUTOCLAIM": 2, "XACK": 2, "XACKDEL": 2, "XNACK": 2,
-    "XGROUP": 3, "XINFO": 3, "FCALL": 4, "EVALSHA": 4, "EVAL": 4,
+    "XGROUP": 3, "XINFO": 3, "HR.DUE": 2, "HR.START": 2, "HR.EXTEND": 2, "HR.RELEASE": 2, "HR.SETTLE": 2, "HR.SWEEP": 2,
 }  # fmt: skip
+STEPS: Final = ("FCALL", "EVALSHA", "EVAL")  # Here it stands behind the keys, whose number is the third word.
 
 
 def explain(error: HeadraceError, request: Request[Any]) -> HeadraceError:
@@ -78,6 +79,8 @@ def not_of_kind(wanted: str, key: str, kind: str) -> WrongType:
 
 def find_group(request: Request[Any]) -> str | None:
     place = GROUP_AT.get(str(request.argv[0]))
+    if request.argv[0] in STEPS:
+        place = 3 + int(request.argv[2])
     if place is None or place >= len(request.argv):
         return None
     name = request.argv[place]

@@ -149,6 +149,12 @@ def note_publish_id(state: State, db: Keyspace, record: Record) -> None:
     known.add(record[3], id_of(record[4]), int(record[5]), int(record[6]))
 
 
+def settle_publish_id(state: State, db: Keyspace, record: Record) -> None:
+    known = get_stream(state, db, record[2]).publish_ids
+    assert known is not None
+    known.settle(record[3], id_of(record[4]))
+
+
 def put(state: State, db: Keyspace, record: Record) -> None:
     db.put(record[2], load_value(record[3], state.settings.limits), int(record[4]))
 
@@ -294,6 +300,7 @@ VERBS: Final[dict[bytes, Callable[[State, Keyspace, Record], None]]] = {
     kinds.IDEMPOTENCE: configure_idempotence,
     kinds.SEEN_BEFORE: note_seen,
     kinds.PUBLISH_ID: note_publish_id,
+    kinds.PUBLISHED: settle_publish_id,
     kinds.PUT: put,
     kinds.PUSH: push,
     kinds.POP: pop,

@@ -13,6 +13,12 @@ from headrace.commands import (
     groups,
     hash_picking,
     hashes,
+    hr_add,
+    hr_attempts,
+    hr_due,
+    hr_settle,
+    hr_sweep,
+    hr_trim,
     info,
     introspection,
     keys,
@@ -32,7 +38,6 @@ from headrace.commands import (
     server,
     set_algebra,
     sets,
-    settle,
     sorted_set_algebra,
     sorted_set_pops,
     sorted_set_ranges,
@@ -48,9 +53,9 @@ from headrace.commands import (
 )
 
 MODULES: Final = (
-    clients, connection, debug, deleting, expiry, float_numbers, group_management, groups, hash_picking, hashes, info,
-    introspection, keys, known_scripts, list_elements, list_moves, list_pops, lists, pending, persistence, pubsub,
-    queue_extensions, queue_views, queues, replication, scan, server, set_algebra, sets, settle, sorted_set_algebra,
-    sorted_set_pops, sorted_set_ranges, sorted_sets, sorting, stream_info, stream_settings, streams, string_exchange,
-    string_ranges, strings, transactions,
+    clients, connection, debug, deleting, expiry, float_numbers, group_management, groups, hash_picking, hashes,
+    hr_add, hr_attempts, hr_due, hr_settle, hr_sweep, hr_trim, info, introspection, keys, known_scripts, list_elements,
+    list_moves, list_pops, lists, pending, persistence, pubsub, queue_extensions, queue_views, queues, replication,
+    scan, server, set_algebra, sets, sorted_set_algebra, sorted_set_pops, sorted_set_ranges, sorted_sets, sorting,
+    stream_info, stream_settings, streams, string_exchange, string_ranges, strings, transactions,
 )  # fmt: skip

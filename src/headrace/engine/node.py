@@ -202,3 +202,19 @@ def name_in(entry: bytes) -> bytes:
     """The ID text inside a stored entry."""
     start = entry.index(b"\n", NAME_START) + 1
     return entry[start : entry.index(b"\r", start)]
+
+
+def words_in(entry: bytes) -> list[bytes]:
+    """Fields and values of a stored entry, one after the other."""
+    place = entry.index(b"*", NAME_START) + 1
+    end = entry.index(b"\r", place)
+    count = int(entry[place:end])
+    words: list[bytes] = []
+    place = end + 2
+    for _ in range(count):
+        end = entry.index(b"\r", place)
+        start = end + 2
+        place = start + int(entry[place + 1 : end])
+        words.append(entry[start:place])
+        place += 2
+    return words

@@ -475,6 +475,17 @@ class Stream:
             start = entry_id
         return start
 
+    def unneeded(self, names: list[bytes]) -> list[int]:
+        """Of these entries those that no group needs: each has been given them and has them not pending. As IDs."""
+        ids = [id_of(name) for name in names]
+        if len(self.groups) > 1:
+            return [entry_id for entry_id in ids if not self.is_wanted(entry_id)]
+        for group in self.groups.values():
+            last_id = group.last_id
+            pending = group.pending
+            ids = [one for one, name in zip(ids, names, strict=True) if one <= last_id and name not in pending]
+        return ids
+
     def is_wanted(self, entry_id: int) -> bool:
         """Whether some group has not been given the entry yet, or has it pending. Rules the ACKED policy."""
         name = name_of(entry_id)

@@ -35,6 +35,7 @@ RELEASE = b"release"  # key, group, deliveries, IDs
 ACK = b"ack"  # key, group, IDs
 SEEN_BEFORE = b"idmp"  # key, producer, message, entry ID
 PUBLISH_ID = b"publish-id"  # key, publish id, entry ID, time, how many of the oldest go
+PUBLISHED = b"published"  # key, publish id, entry ID: what a delayed message has become
 IDEMPOTENCE = b"idmp-config"  # key, duration, size
 PUT = b"put"  # key, dumped value, expiry: any value as a whole
 REMOVE = b"remove"  # key

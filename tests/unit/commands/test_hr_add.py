@@ -1,4 +1,4 @@
-"""HR.ADD and HR.TRIM: the steps of our own client and workers."""
+"""HR.ADD: an entry once for each publish id, now or later."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ def replayed(broker: MemoryBroker) -> dict[bytes, bytes]:
 
 def payloads(state: State) -> dict[bytes, bytes]:
     return {key: dump_value(value) for key, value in state.databases[0].values.items()}
-
-
-# HR.ADD
 
 
 def test_an_entry_without_an_id_is_added_each_time(broker: MemoryBroker) -> None:
@@ -154,7 +151,10 @@ def test_a_watched_stream_counts_as_changed(broker: MemoryBroker) -> None:
         ("ID x WINDOW 5 MAX -1 FIELDS 2 a b", "ERR MAX must be positive"),
         ("ID x WINDOW soon MAX 5 FIELDS 2 a b", "ERR value is not an integer or out of range"),
         ("ID x ID y WINDOW 5 MAX 5 FIELDS 2 a b", "ERR syntax error"),
-        ("AT 1700000000000 FIELDS 2 a b", "ERR AT is not supported: HR.ADD adds at once"),
+        ("AT soon FIELDS 2 a b", "ERR value is not an integer or out of range"),
+        ("AT 0 FIELDS 2 a b", "ERR AT is not a time in milliseconds"),
+        ("DELAY -1 FIELDS 2 a b", "ERR DELAY is not a number of milliseconds"),
+        ("AT 5 DELAY 5 FIELDS 2 a b", "ERR syntax error"),
         ("ONCE x FIELDS 2 a b", "ERR syntax error"),
         ("ID x WINDOW 5 MAX 5", "ERR syntax error"),
     ],
@@ -167,14 +167,12 @@ def test_a_faulty_add_changes_nothing(broker: MemoryBroker, words: str, error: s
 def test_other_types_are_refused(broker: MemoryBroker) -> None:
     broker("SET key text")
     assert once(broker, "x", "key") == WRONG_TYPE
-    assert broker("HR.TRIM key MINID 5") == WRONG_TYPE
 
 
 def test_no_id_is_left_to_give(broker: MemoryBroker) -> None:
     broker("XADD orders 18446744073709551615-18446744073709551615 a b")
     error = "ERR The stream has exhausted the last possible ID, unable to add more items"
     assert once(broker, "order-17") == Refusal(error)
-    assert broker("HR.TRIM orders MAXLEN 0") == [1, b"18446744073709551615-18446744073709551615", None]
 
 
 def test_the_records_bring_the_publish_ids_back(clock: ManualClock) -> None:
@@ -195,125 +193,7 @@ def test_the_records_bring_the_publish_ids_back(clock: ManualClock) -> None:
     assert written == payloads(broker.state)
 
 
-# HR.TRIM
-
-
-@pytest.fixture
-def ten(broker: MemoryBroker) -> MemoryBroker:
-    """A stream of ten entries, 1-0 to 10-0."""
-    for number in range(1, 11):
-        broker(f"XADD orders {number}-0 n {number}")
-    return broker
-
-
-def ids(broker: MemoryBroker) -> list[bytes]:
-    return [entry[0] for entry in broker("XRANGE orders - +")]
-
-
-def test_without_groups_all_that_is_asked_for_goes(ten: MemoryBroker) -> None:
-    assert ten("HR.TRIM orders MINID 4") == [3, b"4-0", None]
-    assert ids(ten)[0] == b"4-0"
-    assert ten("HR.TRIM orders MAXLEN 2") == [5, b"9-0", None]
-    assert ids(ten) == [b"9-0", b"10-0"]
-    assert ten("HR.TRIM orders MAXLEN 2") == [0, b"9-0", None]
-    assert ten("HR.TRIM orders MAXLEN 0") == [2, b"10-1", None]
-    assert ten("HR.TRIM orders MAXLEN 3") == [0, b"0-0", None]
-
-
-def test_what_a_group_has_not_been_given_stays(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders slow 3-0")
-    ten("XGROUP CREATE orders fast 9-0")
-    assert ten("HR.TRIM orders MINID 8") == [3, b"3-1", b"slow"]
-    assert ids(ten)[0] == b"4-0"
-
-
-def test_what_a_group_has_pending_stays(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders billing 0")
-    ten("XREADGROUP GROUP billing ann STREAMS orders >")
-    ten("XACK orders billing 1-0 2-0 4-0")
-    assert ten("HR.TRIM orders MAXLEN 1") == [2, b"3-0", b"billing"]
-    ten("XACK orders billing 3-0")
-    assert ten("HR.TRIM orders MAXLEN 1") == [2, b"5-0", b"billing"]
-
-
-def test_a_pending_entry_that_is_gone_holds_nothing_back(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders billing 0")
-    ten("XREADGROUP GROUP billing ann STREAMS orders >")
-    ten("XACK orders billing 2-0 4-0 6-0 8-0 9-0")
-    ten("XDEL orders 1-0 3-0 5-0")
-    assert ten("HR.TRIM orders MINID 6") == [2, b"6-0", None]
-    assert ten("HR.TRIM orders MINID 9") == [1, b"7-0", b"billing"]
-    ten("XDEL orders 7-0 10-0")
-    assert ten("HR.TRIM orders MINID 50") == [2, b"10-1", None]
-
-
-def test_a_group_set_back_needs_what_it_will_be_given_again(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders billing 0")
-    ten("XREADGROUP GROUP billing ann STREAMS orders >")
-    ten("XACK orders billing 1-0 2-0 3-0 4-0")
-    ten("XGROUP SETID orders billing 2-0")
-    assert ten("HR.TRIM orders MINID 9") == [2, b"2-1", b"billing"]
-
-
-def test_a_trim_that_no_group_minds_names_none(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders billing 5-0")
-    assert ten("HR.TRIM orders MINID 5") == [4, b"5-0", None]
-    assert ten("HR.TRIM orders MINID 6") == [1, b"5-1", None]
-    assert ids(ten)[0] == b"6-0"
-
-
-def test_a_group_that_has_everything_holds_nothing_back(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders billing $")
-    assert ten("HR.TRIM orders MINID 50") == [10, b"10-1", None]
-    assert ids(ten) == []
-
-
-def test_of_groups_equally_slow_the_first_by_name_is_named(ten: MemoryBroker) -> None:
-    for group in ("mail", "audit", "billing"):
-        ten(f"XGROUP CREATE orders {group} 4-0")
-    assert ten("HR.TRIM orders MAXLEN 0") == [4, b"4-1", b"audit"]
-
-
-def test_a_dry_run_answers_the_same_and_removes_nothing(ten: MemoryBroker) -> None:
-    ten("XGROUP CREATE orders slow 3-0")
-    would = ten("HR.TRIM orders MINID 8 DRYRUN")
-    assert len(ids(ten)) == 10
-    assert ten("HR.TRIM orders MINID 8") == would == [3, b"3-1", b"slow"]
-
-
-def test_a_dry_run_counts_over_many_nodes(broker: MemoryBroker) -> None:
-    for number in range(1, 1001):
-        broker(f"XADD orders {number}-0 n {number}")
-    broker("XDEL orders 150-0 700-0")
-    for place in (1, 2, 100, 101, 102, 150, 151, 700, 1000, 1001):
-        would = broker(f"HR.TRIM orders MINID {place} DRYRUN")
-        broker("COPY orders other REPLACE")
-        assert broker(f"HR.TRIM other MINID {place}") == would
-
-
-def test_a_missing_stream_is_not_made(broker: MemoryBroker) -> None:
-    assert broker("HR.TRIM orders MINID 5") == [0, b"0-0", None]
-    assert broker("EXISTS orders") == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ("MINID", "ERR wrong number of arguments for 'hr.trim' command"),
-        ("MINID bad", "ERR Invalid stream ID specified as stream command argument"),
-        ("MAXLEN -1", "ERR The MAXLEN argument must be >= 0."),
-        ("MAXLEN many", "ERR value is not an integer or out of range"),
-        ("MINLEN 5", "ERR syntax error"),
-        ("MINID 5 WET", "ERR syntax error"),
-        ("MINID 5 DRYRUN DRYRUN", "ERR syntax error"),
-        ("MAXLEN ~ 5", "ERR syntax error"),
-    ],
-)
-def test_a_faulty_trim_is_refused(ten: MemoryBroker, words: str, error: str) -> None:
-    assert ten(f"HR.TRIM orders {words}") == Refusal(error)
-    assert len(ids(ten)) == 10
-
-
 def test_the_steps_are_found_by_name(broker: MemoryBroker) -> None:
-    assert sorted(broker("COMMAND LIST FILTERBY PATTERN hr.*")) == [b"hr.add", b"hr.trim"]
+    names = ("add", "due", "extend", "release", "settle", "start", "sweep", "trim")
+    assert sorted(broker("COMMAND LIST FILTERBY PATTERN hr.*")) == [f"hr.{name}".encode() for name in names]
     assert broker("COMMAND GETKEYS HR.ADD orders ID x WINDOW 5 MAX 5 FIELDS 2 a b") == [b"orders"]

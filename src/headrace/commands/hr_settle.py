@@ -1,0 +1,248 @@
+"""HR.SETTLE: what became of entries, in one step: acknowledged, to be tried again, or buried.
+
+Three passes over the clauses: read them, check everything, then do it. So a refused step has changed nothing, and what
+belongs together (an acknowledgement, its effects and the entries it adds) happens together.
+"""
+
+from typing import Final
+
+from headrace.commands.call import Call
+from headrace.commands.groups import pending_names
+from headrace.commands.hashes import find_hash
+from headrace.commands.hr_attempts import Attempts
+from headrace.commands.hr_keys import GroupKeys, is_again
+from headrace.commands.hr_steps import MOST, NO, NO_GROUP, TOO_MANY, YES, Holding, Step, check_room, find_consumer
+from headrace.commands.notifications import STREAM
+from headrace.commands.numbers import parse_integer, parse_within
+from headrace.commands.outcome import Outcome
+from headrace.commands.refusals import SYNTAX
+from headrace.commands.sorted_sets import find_sorted_set
+from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
+from headrace.engine.ids import id_of, name_of
+from headrace.engine.node import words_in
+from headrace.errors import CommandError
+from headrace.journal.record import ACK, DELETE, encode_record
+from headrace.wire.encoder import encode_array
+
+BAD_COUNT: Final = "ERR ACK must be followed by the number of its IDs, 1 or more, and by as many IDs"
+BAD_FIELDS: Final = "ERR FIELDS must be followed by an even number, 2 or more, and by as many words"
+BAD_DELAY: Final = "ERR the delay of RETRY is not a number of milliseconds"
+BAD_ATTEMPT: Final = "ERR the attempt is not a positive number"
+LONGEST_DELAY_MS: Final = 2**52
+ORIGIN: Final = (b"hr:stream", b"hr:id")  # Of the first entry, through any number of replays.
+STORY: Final = frozenset((*ORIGIN, b"hr:group", b"hr:attempts", b"hr:error", b"hr:traceback", b"hr:at"))
+
+
+class Clause:
+    """One clause: what is to be done with which IDs, and what goes with it."""
+
+    __slots__ = ("verb", "ids", "names", "delay_ms", "attempt", "error", "traceback", "adds", "effects")
+
+    def __init__(self, verb: bytes, ids: list[bytes]) -> None:
+        self.verb = verb
+        self.ids = ids  # As sent.
+        self.names: list[bytes] = []  # Those of them that are this consumer's.
+        self.delay_ms = 0
+        self.attempt = 0
+        self.error = b""
+        self.traceback = b""
+        self.adds: list[list[bytes]] = []  # Target stream, then fields and values.
+        self.effects: list[list[bytes]] = []
+
+
+@command(
+    "HR.SETTLE", key("RW update", "stream"), text("group"), text("consumer"), optional(word("KEEP")),
+    many(
+        oneof(
+            "clause",
+            block(
+                "done", integer("numids", "ACK"), many(text("id")),
+                optional(many(block("effect", integer("words"), many(text("argument")), token="EFFECT"))),
+                optional(many(block("add", text("key"), integer("size", "FIELDS"), many(text("word")), token="ADD"))),
+            ),
+            block("retry", text("id"), integer("delay-ms"), integer("attempt"), text("error"), token="RETRY"),
+            block("bury", text("id"), text("error"), text("traceback"), integer("attempt"), token="BURY"),
+        )
+    ),
+    group="headrace", flags="write", categories="stream", since="0.1.0", arity=-7,
+    complexity="O(1) for each acknowledged ID, times the groups; O(log N) for each other one",
+    summary="Settle entries a consumer has worked on: acknowledge them, try them again later, or bury them.",
+)  # fmt: skip
+def hr_settle(ctx: Call, argv: list[bytes]) -> Outcome:
+    """Per ID, in the order given, 1, or 0 when it is no longer this consumer's: then nothing is done with it.
+
+    ACK acknowledges. An entry is deleted once no group needs it, as XACKDEL with ACKED does it, unless KEEP is given.
+    An ADD adds an entry to another stream, or to the same, with the acknowledgement. If one of the IDs before it is not
+    this consumer's, none of the clause's IDs is acknowledged and nothing is added: all of them answer 0.
+
+    RETRY leaves the entry pending; HR.DUE gives it out when the delay is over. BURY copies it to the group's dead
+    letters, with stream, ID, group, attempt, error, traceback and time, and acknowledges it. An entry that is gone from
+    the stream is buried as far as it is known.
+
+    Repeating the step does no harm: entries that were settled are not this consumer's any more.
+    """
+    keeps, clauses = parse_settle(argv)
+    stream, group, consumer = find_consumer(ctx, argv)
+    keys = GroupKeys(argv[1], argv[2])
+    check_keys(ctx, keys, clauses)
+    for clause in clauses:
+        clause.ids = pending_names(group if group is not None else NO_GROUP, clause.ids)
+    if stream is None or group is None or consumer is None:
+        return Outcome(encode_array([NO] * sum([len(clause.ids) for clause in clauses])))
+    held = Holding(stream, group, consumer, [])
+    replies = find_ours(held, clauses)
+    step = Step(ctx)
+    settled: list[bytes] = []
+    for clause in clauses:
+        if clause.names:
+            settle(step, argv, held, keys, clause, settled)
+    if settled:
+        acknowledge(step, argv, held, keys, settled, keeps=keeps and not is_again(argv[1], argv[2]))
+    return step.outcome(encode_array(replies))
+
+
+# Reading
+
+
+def parse_settle(argv: list[bytes]) -> tuple[bool, list[Clause]]:
+    keeps = argv[4].upper() == b"KEEP"
+    clauses: list[Clause] = []
+    ids = 0
+    index = 5 if keeps else 4
+    while index < len(argv):
+        index = parse_clause(argv, index, clauses)
+    for clause in clauses:
+        ids += len(clause.ids)
+    if not clauses:
+        raise CommandError(SYNTAX)
+    if ids > MOST:
+        raise CommandError(TOO_MANY)
+    return keeps, clauses
+
+
+def parse_clause(argv: list[bytes], index: int, clauses: list[Clause]) -> int:
+    """Read one word and what belongs to it; the index behind it."""
+    verb = argv[index].upper()
+    left = len(argv) - index - 1
+    if verb == b"ACK" and left >= 1:
+        count = parse_integer(argv[index + 1], BAD_COUNT)
+        if not 1 <= count <= left - 1:
+            raise CommandError(BAD_COUNT)
+        clauses.append(Clause(verb, argv[index + 2 : index + 2 + count]))
+        return index + 2 + count
+    if verb == b"RETRY" and left >= 4:
+        clause = Clause(verb, [argv[index + 1]])
+        clause.delay_ms = parse_within(argv[index + 2], 0, LONGEST_DELAY_MS, BAD_DELAY, BAD_DELAY)
+        clause.attempt = parse_within(argv[index + 3], 1, 2**31, BAD_ATTEMPT, BAD_ATTEMPT)
+        clause.error = argv[index + 4]
+        clauses.append(clause)
+        return index + 5
+    if verb == b"BURY" and left >= 4:
+        clause = Clause(verb, [argv[index + 1]])
+        clause.error = argv[index + 2]
+        clause.traceback = argv[index + 3]
+        clause.attempt = parse_within(argv[index + 4], 1, 2**31, BAD_ATTEMPT, BAD_ATTEMPT)
+        clauses.append(clause)
+        return index + 5
+    if verb == b"ADD" and left >= 3 and clauses and clauses[-1].verb == b"ACK" and argv[index + 2].upper() == b"FIELDS":
+        count = parse_integer(argv[index + 3], BAD_FIELDS)
+        if not 2 <= count <= left - 3 or count % 2:
+            raise CommandError(BAD_FIELDS)
+        clauses[-1].adds.append([argv[index + 1], *argv[index + 4 : index + 4 + count]])
+        return index + 4 + count
+    raise CommandError(SYNTAX)
+
+
+# Checking
+
+
+def check_keys(ctx: Call, keys: GroupKeys, clauses: list[Clause]) -> None:
+    """Keys of other types refuse the step before anything changes."""
+    find_sorted_set(ctx, keys.due)
+    find_hash(ctx, keys.attempts)
+    for clause in clauses:
+        if clause.verb == b"BURY":
+            check_room(ctx, keys.dead)
+        for add in clause.adds:
+            check_room(ctx, add[0])
+
+
+def find_ours(held: Holding, clauses: list[Clause]) -> list[bytes]:
+    """Which IDs are this consumer's, each once; the replies."""
+    replies: list[bytes] = []
+    seen: set[bytes] = set()
+    pending = held.group.pending
+    consumer = held.consumer
+    for clause in clauses:
+        names: list[bytes] = []
+        for name in clause.ids:
+            delivery = pending.get(name)
+            if delivery is not None and delivery.consumer is consumer and name not in seen:
+                seen.add(name)
+                names.append(name)
+                replies.append(YES)
+            else:
+                replies.append(NO)
+        if len(names) < len(clause.ids) and (clause.adds or clause.effects):
+            replies[len(replies) - len(clause.ids) :] = [NO] * len(clause.ids)
+            seen.difference_update(names)
+            names = []
+        clause.names = names
+    return replies
+
+
+# Doing
+
+
+def settle(step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, clause: Clause, settled: list[bytes]) -> None:
+    """All of a clause but the acknowledgement, which is one for all of them."""
+    if clause.verb == b"RETRY":
+        [name] = clause.names
+        record = Attempts(b"%d" % clause.attempt)
+        record.error = clause.error
+        step.set_score(keys.due, name, step.ctx.now_ms + clause.delay_ms)
+        step.set_fields(keys.attempts, [name, record.encode()])
+        return
+    if clause.verb == b"BURY":
+        step.add(keys.dead, dead_letter(step.ctx, argv, held, clause), 0)
+    for add in clause.adds:
+        step.add(add[0], add, 1)
+    settled += clause.names
+
+
+def dead_letter(ctx: Call, argv: list[bytes], held: Holding, clause: Clause) -> list[bytes]:
+    """Fields and values: the entry's own, then its story."""
+    [name] = clause.names
+    entry = held.stream.find(id_of(name))
+    words: list[bytes] = []
+    origin = {b"hr:stream": argv[1], b"hr:id": name}
+    found = words_in(entry) if entry is not None else []
+    for index in range(0, len(found), 2):
+        if found[index] in ORIGIN:
+            origin[found[index]] = found[index + 1]
+        elif found[index] not in STORY:
+            words += found[index : index + 2]
+    words += [b"hr:stream", origin[b"hr:stream"], b"hr:id", origin[b"hr:id"], b"hr:group", argv[2]]
+    words += [b"hr:attempts", b"%d" % clause.attempt, b"hr:error", clause.error, b"hr:traceback", clause.traceback]
+    words += [b"hr:at", b"%d" % ctx.now_ms]
+    return words
+
+
+def acknowledge(
+    step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, names: list[bytes], *, keeps: bool
+) -> None:
+    """Entries are done: no longer pending, without records, and deleted where nobody needs them."""
+    ctx = step.ctx
+    held.group.ack(names)
+    step.is_changed = True
+    if ctx.journaling:
+        step.record += encode_record(ACK, ctx.db.number, argv[1], argv[2], *names)
+    if not keeps:
+        deleted = held.stream.delete(held.stream.unneeded(names))
+        if deleted:
+            ctx.touch(argv[1])
+            ctx.notify(STREAM, b"xdel", argv[1])
+            if ctx.journaling:
+                step.record += encode_record(DELETE, ctx.db.number, argv[1], *[name_of(one) for one in deleted])
+    step.remove_scores(keys.due, names)
+    step.remove_fields(keys.attempts, names)
