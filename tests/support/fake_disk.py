@@ -2,12 +2,14 @@
 
 What was not synced may be lost at a crash, in pieces: each block of a file is then the old one, the new one or zeros,
 and its length any between; each name that was made, replaced or removed since the folder was synced may be so or not.
-Before that: writes that take only a part, a disk that is full for a while, a sync that fails.
+Before that: writes that take only a part, a disk that is full for a while, a sync that fails, one that takes so long
+that others go on meanwhile.
 """
 
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from random import Random
 
 BLOCK_BYTES = 48  # Small, so that a short frame can lie in several.
@@ -47,11 +49,34 @@ class FakeDisk:
         self.room = 0  # but for so many bytes.
         self.sync_fails_at = -1
         self.sync_has_failed = False
+        self.meanwhile: Callable[[], None] | None = None  # What others do during a sync.
 
     def step(self) -> None:
         self.steps += 1
         if self.steps == self.crash_at:
             raise Crash
+
+    @property
+    def is_full(self) -> bool:
+        return self.full_from <= self.steps <= self.full_until
+
+    def check_room_for_name(self) -> None:
+        """Also a name takes room, sometimes."""
+        if self.is_full and self.random.random() < 0.5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def check_sync(self) -> None:
+        """The place where a sync fails, or others go on while it lasts."""
+        self.step()
+        if 0 < self.sync_fails_at <= self.steps:
+            self.sync_fails_at = -1
+            self.sync_has_failed = True
+            raise OSError(errno.EIO, "Input/output error")
+        meanwhile = self.meanwhile
+        if meanwhile is not None and self.random.random() < 0.3:
+            self.meanwhile = None  # They wait for their own syncs.
+            meanwhile()
+            self.meanwhile = meanwhile
 
     def after_crash(self) -> FakeDisk:
         """The disk as the next start finds it."""
@@ -76,6 +101,7 @@ class FakeDisk:
 
     def create(self, name: str) -> FakeFile:
         self.step()
+        self.check_room_for_name()
         self.files[name] = Content()
         return FakeFile(self, self.files[name])
 
@@ -86,6 +112,7 @@ class FakeDisk:
 
     def replace(self, name: str, other: str) -> None:
         self.step()
+        self.check_room_for_name()
         self.files[other] = self.files.pop(name)
 
     def remove(self, name: str) -> None:
@@ -93,8 +120,9 @@ class FakeDisk:
         del self.files[name]
 
     def sync(self) -> None:
-        self.step()
-        self.synced_names = dict(self.files)
+        names = dict(self.files)
+        self.check_sync()
+        self.synced_names = names
 
 
 class FakeFile:
@@ -110,7 +138,7 @@ class FakeFile:
         except Crash:
             self.content.data += data[: disk.random.randint(0, len(data))]
             raise
-        if disk.full_from <= disk.steps <= disk.full_until:
+        if disk.is_full:
             if disk.room == 0:
                 raise OSError(errno.ENOSPC, "No space left on device")
             data = data[: disk.room]
@@ -127,12 +155,11 @@ class FakeFile:
         return len(self.content.data)
 
     def sync(self) -> None:
-        self.disk.step()
-        if 0 < self.disk.sync_fails_at <= self.disk.steps:
-            self.disk.sync_fails_at = -1
-            self.disk.sync_has_failed = True
-            raise OSError(errno.EIO, "Input/output error")
-        self.content.synced = bytes(self.content.data)
+        before = self.content.synced
+        data = bytes(self.content.data)
+        self.disk.check_sync()
+        if self.content.synced is before:  # Otherwise others have synced it meanwhile, and more of it.
+            self.content.synced = data
 
     def cut(self, size: int) -> None:
         self.disk.step()

@@ -16,7 +16,7 @@ from headrace.errors import DiskFull
 from headrace.journal import checkpoint
 from headrace.journal.checkpoint import CheckpointWriter, Taker
 from headrace.journal.disk import Disk
-from headrace.journal.frame_file import FrameFile, create_file, name_of
+from headrace.journal.frame_file import FrameFile, create_file, name_of, sync_names
 from headrace.journal.frames import FRAME_BYTES, Opening
 from headrace.journal.manifest import Manifest, write_manifest
 from headrace.journal.recovery import LOG, Recovered, Recovery
@@ -76,7 +76,7 @@ class Folder:
         new = create_file(self.disk, Opening(LOG, number, old.sequence + 1), old.sequence + 1)
         try:
             new.sync()
-            self.disk.sync()
+            sync_names(self.disk)
             old.append(b"")
             old.sync()
         except DiskFull:
@@ -93,7 +93,7 @@ class Folder:
         writer.file.sync()
         self.segments.sync()
         self.log.sync()
-        self.disk.sync()
+        sync_names(self.disk)
 
     def finish_checkpoint(self, writer: CheckpointWriter) -> None:
         """Make the synced checkpoint the one that counts, and remove what nobody needs. DiskFull: all is as before."""

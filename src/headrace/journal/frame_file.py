@@ -7,12 +7,14 @@ write and say the next time that all is well, so there is no next time.
 
 import errno
 import os
+import threading
 
 from headrace.errors import DiskFull, JournalError
 from headrace.journal.disk import Disk, File
 from headrace.journal.frames import FRAME_BYTES, Opening, encode_frame, seed_of
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+TOO_MANY = (errno.EMFILE, errno.ENFILE)  # Open files: room of another kind, which comes back when clients go.
 
 
 class FrameFile:
@@ -24,6 +26,7 @@ class FrameFile:
         self.sequence = sequence  # Of the last frame.
         self.synced = 0  # Bytes that are known to be on the disk.
         self.is_broken = False
+        self.syncing = threading.Lock()
 
     def append(self, payload: bytes) -> int:
         """Write a frame; where it begins. DiskFull: nothing of it was written."""
@@ -58,17 +61,22 @@ class FrameFile:
         return DiskFull(os.strerror(error.errno))
 
     def sync(self) -> None:
-        """Have everything on the disk. A failure is final."""
-        if self.is_broken:
-            raise JournalError(f"{self.name} has failed before and is not written any more")
-        size = self.size
-        if self.synced == size:
-            return
-        try:
-            self.file.sync()
-        except OSError as error:
-            raise self.fail("sync", error.strerror or str(error)) from error
-        self.synced = max(self.synced, size)  # Another thread may have synced more meanwhile.
+        """Have everything on the disk. A failure is final.
+
+        One thread at a time: the system tells of a failure only once, so a second one that synced meanwhile would hear
+        that all is well.
+        """
+        with self.syncing:
+            if self.is_broken:
+                raise JournalError(f"{self.name} has failed before and is not written any more")
+            size = self.size
+            if self.synced == size:
+                return
+            try:
+                self.file.sync()
+            except OSError as error:
+                raise self.fail("sync", error.strerror or str(error)) from error
+            self.synced = size
 
     def cut(self, size: int) -> None:
         """Drop what lies behind the last whole frame."""
@@ -115,8 +123,16 @@ def create_file(disk: Disk, opening: Opening, sequence: int = 0) -> FrameFile:
     return file
 
 
+def sync_names(disk: Disk) -> None:
+    """Make the names of all files last. A failure is final."""
+    try:
+        disk.sync()
+    except OSError as error:
+        raise JournalError(f"cannot sync the names of the files: {error.strerror or error}") from error
+
+
 def open_error(name: str, error: OSError) -> JournalError:
-    if error.errno in FULL:
+    if error.errno in FULL or error.errno in TOO_MANY:
         return DiskFull(os.strerror(error.errno))
     return JournalError(f"cannot open {name}: {error.strerror or error}")
 

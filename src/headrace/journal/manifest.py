@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from headrace.errors import DiskFull, JournalError
 from headrace.journal.disk import Disk
-from headrace.journal.frame_file import FrameFile, open_error
+from headrace.journal.frame_file import FrameFile, open_error, sync_names
 from headrace.journal.frames import FrameReader, seed_of
 
 NAME: Final = "manifest"
@@ -41,16 +41,20 @@ def write_manifest(disk: Disk, manifest: Manifest) -> None:
     try:
         file.append(json.dumps(asdict(manifest)).encode())
         file.sync()
+        replace(disk)
     except DiskFull:
         disk.remove(NEW_NAME)
         raise
     finally:
         file.close()
+    sync_names(disk)
+
+
+def replace(disk: Disk) -> None:
     try:
         disk.replace(NEW_NAME, NAME)
-        disk.sync()
     except OSError as error:
-        raise JournalError(f"cannot replace {NAME}: {error.strerror or error}") from error
+        raise open_error(NAME, error) from error
 
 
 def read_manifest(disk: Disk) -> Manifest:

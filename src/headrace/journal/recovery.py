@@ -12,7 +12,7 @@ from headrace.errors import JournalError
 from headrace.journal import checkpoint, segments
 from headrace.journal.checkpoint import Taker, read_parts
 from headrace.journal.disk import Disk
-from headrace.journal.frame_file import FrameFile, create_file, name_of, number_of, open_error
+from headrace.journal.frame_file import FrameFile, create_file, name_of, number_of, open_error, sync_names
 from headrace.journal.frames import Frame, FrameReader, Opening, find_frames, seed_of
 from headrace.journal.manifest import NAME, NEW_NAME, Manifest, read_manifest, write_manifest
 from headrace.journal.segments import Segments, check_opening
@@ -63,6 +63,8 @@ class Recovery:
             if not is_closed:
                 break
             del numbers[0]
+        # The broker before may have been killed between a change and its sync. Nobody may build on what could still go.
+        sync_names(self.disk)
         self.segments.cut(manifest.segments)
         self.remove_leftovers(manifest)
         return Recovered(manifest, log, numbers[0], total, parts, self.frames, self.notes)
@@ -76,7 +78,7 @@ class Recovery:
         log = create_file(self.disk, Opening(LOG, 1, 0))
         log.sync()
         log.close()
-        self.disk.sync()
+        sync_names(self.disk)
         write_manifest(self.disk, Manifest(0, 0, 1, log.size, {}))
 
     def has_frames(self, name: str) -> bool:
@@ -115,7 +117,8 @@ class Recovery:
                 raise JournalError(f"{name} goes on at byte {reader.offset} although it was closed")
             if len(numbers) == 1:
                 raise JournalError(f"{name_of(LOG, number + 1)} is missing")
-            file.close()
+            log.sync()
+            log.close()
             self.last_sequence = log.sequence
             return log, True
         if log.size < reader.size or log.size < sure:
@@ -170,7 +173,7 @@ class Recovery:
         for number in numbers[1:]:
             self.disk.remove(name_of(LOG, number))
         if len(numbers) > 1:
-            self.disk.sync()
+            sync_names(self.disk)
 
     def has_frames_after_opening(self, number: int) -> bool:
         name = name_of(LOG, number)

@@ -42,11 +42,10 @@ class Checkpoint:
 
     def begin_again(self) -> None:
         """Something moved keys about as a whole. What was placed in segments stays there."""
-        if not self.is_written:  # Otherwise every part is older than that.
-            self.restarts += 1
-            self.writer = self.folder.begin_again(self.writer)
-            self.keys = self.list_keys()
-            self.steps = 0
+        self.restarts += 1
+        self.writer = self.folder.begin_again(self.writer)
+        self.keys = self.list_keys()
+        self.steps = 0
 
     def write_some(self) -> None:
         """Save the next key, or a piece of a long stream. To be called when the journal has everything."""

@@ -166,8 +166,8 @@ class Durability:
         checkpoint = self.checkpoint
         assert checkpoint is not None
         assert not self.state.records, "a key would be saved with what the journal does not have yet"
-        if self.waiting:
-            return False
+        if self.waiting or checkpoint.is_written:
+            return checkpoint.is_written
         try:
             if self.is_checkpoint_spoiled:
                 self.is_checkpoint_spoiled = False

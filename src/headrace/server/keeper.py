@@ -86,7 +86,7 @@ class Keeper:
 
     def sync(self) -> None:
         self.set_timer("sync", SYNC_S, self.sync)
-        if self.listener.state.settings.fsync == "everysec":
+        if self.listener.state.settings.fsync != "no":  # Also what is left from before `always` was chosen.
             self.durability.sync()
 
     # Checkpoints
