@@ -27,9 +27,10 @@ MOST_WAITING = 3  # Clients.
 OTHERS: list[Command] = [
     line.split()
     for line in [
-        b"SELECT 1", b"SELECT 0", b"SELECT 15", b"SWAPDB 0 15", b"MOVE s 9", b"COPY s t DB 15", b"RENAME s t", b"FLUSHDB",
-        b"SET w text PX 5000", b"GETDEL w", b"HSET h a 1 b 2", b"HDEL h b", b"PEXPIRE s 5000", b"XGROUP CREATE e g 0 MKSTREAM",
-        b"XGROUP DESTROY e g", b"RQ.PUSH q a b", b"RQ.PUSHX q DELAY 2000 TTL 9000 ELEMENTS 2 x y", b"RQ.POP COUNT 2 q",
+        b"SELECT 1", b"SELECT 0", b"SELECT 15", b"SWAPDB 0 15", b"MOVE s 9", b"COPY s t DB 15", b"RENAME s t",
+        b"FLUSHDB", b"SET w text PX 5000", b"GETDEL w", b"HSET h a 1 b 2", b"HDEL h b", b"PEXPIRE s 5000",
+        b"XGROUP CREATE e g 0 MKSTREAM", b"XGROUP DESTROY e g", b"RQ.PUSH q a b",
+        b"RQ.PUSHX q DELAY 2000 TTL 9000 ELEMENTS 2 x y", b"RQ.POP COUNT 2 q",
         b"LMOVE l l LEFT RIGHT", b"HR.TRIM s MAXLEN 2", b"SET big " + b"0123456789" * 300, b"MULTI", b"EXEC",
     ]
 ]  # fmt: skip

@@ -7,6 +7,7 @@ What may be relied on: after `File.sync` the bytes written before are there what
 names are. Without it any part of them may be missing, also an earlier one while a later one is there.
 """
 
+import contextlib
 import fcntl
 import os
 import sys
@@ -106,10 +107,7 @@ class RealDisk:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            is_new = not path.exists()
-            path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            if is_new:
-                sync_folder(path.absolute().parent)
+            make_folder(path.absolute(), FOLDER_MODE)
             self.folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise ConfigError(f"Cannot use the folder {path}: {error.strerror or error}.") from error
@@ -135,6 +133,17 @@ class RealDisk:
 
     def close(self) -> None:
         os.close(self.folder)
+
+
+def make_folder(path: Path, mode: int = 0o777) -> None:
+    """Make a folder and those above it, each with a name that lasts."""
+    if not path.exists():
+        make_folder(path.parent)
+        path.mkdir(mode=mode, exist_ok=True)
+        sync_folder(path.parent)
+    elif path.is_dir() and not any(path.iterdir()):  # Whoever made it may have been killed before this:
+        with contextlib.suppress(PermissionError):  # Then it was somebody else.
+            sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

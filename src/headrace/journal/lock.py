@@ -4,6 +4,7 @@ The system lets go of it when the process ends, however it ends, so nothing is l
 holds the number of the process, for the sentence that a second one gets.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -40,8 +41,9 @@ def try_lock(path: Path) -> int | None:
         raise ConfigError(
             f"The folder {path} cannot be locked ({error.strerror or error}). It has to be on a local disk."
         ) from error
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, b"%d\n" % os.getpid())
+    with contextlib.suppress(OSError):  # On a full disk the number is missing; the lock holds without it.
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, b"%d\n" % os.getpid())
     return descriptor
 
 

@@ -1,5 +1,6 @@
 """The manifest is the old one or the new one, and nothing else is believed."""
 
+import errno
 from random import Random
 
 import pytest
@@ -46,6 +47,30 @@ def test_a_full_disk_leaves_the_old_one() -> None:
 
     assert read_manifest(disk) == OLD
     assert disk.names() == [NAME]
+
+
+def test_no_room_for_the_name_leaves_the_old_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FakeDisk(Random(0))
+    write_manifest(disk, OLD)
+
+    def refuse(name: str, other: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk, "replace", refuse)
+    with pytest.raises(DiskFull):
+        write_manifest(disk, NEW)
+
+    assert read_manifest(disk) == OLD
+    assert disk.names() == [NAME]
+
+
+def test_names_that_cannot_be_synced_are_the_end() -> None:
+    disk = FakeDisk(Random(0))
+    write_manifest(disk, OLD)
+    disk.sync_fails_at = disk.steps + 5  # Create, write, sync, rename.
+
+    with pytest.raises(JournalError, match="cannot sync the names of the files: Input/output error"):
+        write_manifest(disk, NEW)
 
 
 def test_every_changed_byte_is_noticed() -> None:
