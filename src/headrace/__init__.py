@@ -16,6 +16,8 @@ from headrace.errors import (
     ConnectionLost,
     DataLoss,
     HeadraceError,
+    LeaseLost,
+    Misfit,
     NotFound,
     ProtocolError,
     Refused,
@@ -26,6 +28,10 @@ from headrace.errors import (
 )
 
 if TYPE_CHECKING:
+    from headrace.app.app import App
+    from headrace.app.context import Context
+    from headrace.app.middleware import Middleware
+    from headrace.app.retries import Bury, Retries, Retry
     from headrace.client.async_channels import AsyncChannel, AsyncChannels, AsyncSubscription
     from headrace.client.async_client import AsyncClient, AsyncGroup, AsyncStream
     from headrace.client.async_linked_list import AsyncLinkedList
@@ -53,6 +59,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 HOMES = {
+    "headrace.app.app": ("App",),
+    "headrace.app.context": ("Context",),
+    "headrace.app.middleware": ("Middleware",),
+    "headrace.app.retries": ("Bury", "Retries", "Retry"),
     "headrace.client.client": ("Client", "Group", "Stream"),
     "headrace.client.async_client": ("AsyncClient", "AsyncGroup", "AsyncStream"),
     "headrace.client.reliable_queue": ("Job", "Queue"),
@@ -76,6 +86,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "App", "Context", "Retries", "Retry", "Bury", "Middleware",
     "Client", "Stream", "Group", "Queue", "Job", "LinkedList", "Channel", "Channels", "Subscription",
     "AsyncClient", "AsyncStream", "AsyncGroup", "AsyncQueue", "AsyncJob", "AsyncLinkedList", "AsyncChannel",
     "AsyncChannels", "AsyncSubscription",
@@ -83,6 +94,6 @@ __all__ = [
     "Element", "QueueInfo", "QueueStats", "Message", "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",
     "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError", "DataLoss", "BadRecord",
-    "TableError",
+    "TableError", "Misfit", "LeaseLost",
     "__version__",
 ]  # fmt: skip

@@ -100,6 +100,14 @@ class BadRecord(HeadraceError):
     """An entry does not hold what its columns were declared as. The message names it, the column and the value."""
 
 
+class Misfit(HeadraceError):
+    """A message does not hold what the handler's annotation asks for. It is buried at once: no other try could help."""
+
+
+class LeaseLost(HeadraceError):
+    """The message is no longer this worker's: its lease ran out and another has it. Nothing was changed."""
+
+
 class AccessDenied(HeadraceError):
     """The server wants another user or password, or forbids this user the command."""
 

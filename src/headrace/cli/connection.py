@@ -1,4 +1,4 @@
-"""From --url or HEADRACE_URL to a client that has reached its broker.
+"""From --url, HEADRACE_URL or headrace.toml to a client that has reached its broker.
 
 The client repeats what is harmless to repeat until its timeout; a person at a terminal wants to know at once that
 nobody answers. So the first call is one that is not repeated.
@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 def open_client(url: str | None) -> "Client":
     """A client whose broker answers. A ConfigError of the URL is wrong usage; Unreachable comes at once."""
     from headrace.client.client import Client
+    from headrace.client.settings import find_url
 
-    named = url or os.environ.get("HEADRACE_URL", "")
+    try:
+        named = url or os.environ.get("HEADRACE_URL") or find_url() or ""
+    except ConfigError as error:
+        raise WrongUsage(str(error)) from error
     if not named:
-        raise WrongUsage("no URL: give --url, like --url headrace://localhost:7379, or set HEADRACE_URL.")
+        raise WrongUsage(
+            "no URL: give --url, like --url headrace://localhost:7379, set HEADRACE_URL, or write it to headrace.toml."
+        )
     if named == "embedded:":
         raise WrongUsage(
             "embedded: is a broker inside one process, in memory: this command would find nothing there and leave "

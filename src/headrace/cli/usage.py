@@ -129,7 +129,7 @@ def is_entry_id(text: str) -> bool:
     return ENTRY_ID.fullmatch(text) is not None and all(int(part) < 2**64 for part in text.split("-"))
 
 
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The broker. Else HEADRACE_URL.")]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The broker. Else HEADRACE_URL, headrace.toml.")]
 Stream = Annotated[str, typer.Argument(metavar="STREAM", parser=stream_name, help="Name of the stream.")]
 Group = Annotated[str, typer.Argument(metavar="GROUP", parser=group_name, help="Name of the group.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]

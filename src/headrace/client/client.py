@@ -34,6 +34,7 @@ from headrace.client.results import (
     StreamInfo,
     TrimReport,
 )
+from headrace.client.settings import find_url
 from headrace.client.times import Duration, Place, parse_duration_ms, parse_place
 from headrace.client.transport import Transport
 from headrace.errors import ConfigError, ConnectionLost
@@ -44,10 +45,12 @@ Jobs = list[Job]
 
 
 def choose_url(url: str | None) -> str:
-    """The URL given, else HEADRACE_URL."""
-    chosen = url or os.environ.get("HEADRACE_URL")
+    """The URL given, else HEADRACE_URL, else that of headrace.toml."""
+    chosen = url or os.environ.get("HEADRACE_URL") or find_url()
     if not chosen:
-        raise ConfigError("no URL: give one, like headrace://localhost:7379, or set HEADRACE_URL.")
+        raise ConfigError(
+            "no URL: give one, like headrace://localhost:7379, set HEADRACE_URL, or write it to headrace.toml."
+        )
     return chosen
 
 

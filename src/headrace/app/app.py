@@ -1,0 +1,273 @@
+"""App: a broker's URL, the handlers of its streams, and publishing.
+
+    app = App("embedded:./data")
+
+    @app.handler("orders")
+    async def bill(order: dict) -> None: ...
+
+    await app.publish("orders", {"id": 17})
+
+`headrace worker module:app` runs the handlers; so does `app.run()`, and `async with app.worker():` inside a program of
+one's own. An App may be declared before there is an event loop: connections are made when first used, one client for
+each loop.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, get_type_hints, overload
+from weakref import WeakKeyDictionary
+
+from headrace.app import handlers
+from headrace.app.context import Context
+from headrace.app.handlers import LEASE, Handler, declare, read_keep
+from headrace.app.middleware import Hooks, Middleware, Outgoing
+from headrace.app.publishing import Publisher
+from headrace.app.retries import Retries
+from headrace.client import flows, layout
+from headrace.client.async_client import AsyncClient
+from headrace.client.client import choose_url
+from headrace.client.times import Duration, parse_duration_ms
+from headrace.errors import ConfigError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+OnBury = Callable[[Any, Context, str], Awaitable[None] | None]
+
+SHUTDOWN_TIMEOUT: Final = "30s"
+
+
+class App:
+    """What a program does with the streams of one broker."""
+
+    def __init__(self, url: str | None = None, *, keep: Duration | bool | None = None) -> None:
+        self._url = url
+        self.keep_ms = read_keep(keep)
+        self.handlers: list[Handler] = []
+        self.providers: dict[Any, Callable[..., Any]] = {}  # Type -> the function that makes one.
+        self.hooks = Hooks()
+        self.bury_listeners: list[tuple[str | None, Callable[..., Any]]] = []
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Publisher] = WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"App({len(self.handlers)} handlers)"
+
+    @property
+    def url(self) -> str:
+        """The URL given, else HEADRACE_URL, else that of headrace.toml."""
+        return choose_url(self._url)
+
+    # Declaring
+
+    def handler(
+        self,
+        stream: str,
+        *,
+        group: str | None = None,
+        key: str | None = None,
+        retries: Retries | int | None = None,
+        lease: Duration = LEASE,
+        timeout: Duration | None = None,
+        concurrency: int | None = None,
+        prefetch: int | None = None,
+        rate: str | float | None = None,
+        batch: int | None = None,
+        wait: Duration | None = None,
+        publish_to: str | None = None,
+        keep: Duration | bool | None = None,
+    ) -> Callable[[Function], Function]:
+        """The function below handles the messages of a stream. It stays a plain function: call it in tests."""
+
+        def add(function: Function) -> Function:
+            declared = declare(
+                function, stream, group=group, key=key, retries=retries, lease=lease, timeout=timeout,
+                concurrency=concurrency, prefetch=prefetch, rate=rate, batch=batch, wait=wait, publish_to=publish_to,
+                keep=keep,
+            )  # fmt: skip
+            for other in self.handlers:
+                if (other.stream, other.group) == (declared.stream, declared.group):
+                    raise ConfigError(
+                        f"{other.name} and {declared.name} both handle {stream!r} as group {declared.group!r}: each "
+                        "message would reach one of them only. Give one of them another group=."
+                    )
+            self.handlers.append(declared)
+            return function
+
+        return add
+
+    @overload
+    def provide(self, function: Function) -> Function: ...
+
+    @overload
+    def provide(self, *, of: Any) -> Callable[[Function], Function]: ...
+
+    def provide(self, function: Any = None, *, of: Any = None) -> Any:
+        """The function below makes a value for every handler that asks for its type: once per worker, at its start.
+
+        Its return annotation names the type, or `of=` does. One that yields the value goes on when the worker ends.
+        """
+
+        def add(function: Function) -> Function:
+            provided = provided_type(function) if of is None else of
+            if provided in self.providers:
+                raise ConfigError(f"{provided!r} is provided already, by {self.providers[provided].__name__}.")
+            self.providers[provided] = function
+            return function
+
+        return add if function is None else add(function)
+
+    def middleware(self, middleware: Middleware) -> None:
+        """Hooks around publishing and handling; see Middleware."""
+        if not isinstance(middleware, Middleware):
+            raise ConfigError(f"{middleware!r} is no Middleware; derive its class from headrace.Middleware.")
+        self.hooks.add(middleware)
+
+    def on_bury(self, function_or_stream: Any) -> Any:
+        """The function below is told of dead letters, before they are buried: `@app.on_bury`, `@app.on_bury("orders")`.
+
+        It gets the stored entry, the context and the error. While it fails, the message stays and it is told again.
+        """
+        if isinstance(function_or_stream, str):
+
+            def add(function: Function) -> Function:
+                self.bury_listeners.append((function_or_stream, function))
+                return function
+
+            return add
+        self.bury_listeners.append((None, function_or_stream))
+        return function_or_stream
+
+    def keep_of(self, handler: Handler) -> int | None:
+        """How long acknowledged entries of its stream stay: the longest that anybody asks for."""
+        wishes = [one.keep_ms for one in self.handlers if one.stream == handler.stream] + [self.keep_ms]
+        known = [wish for wish in wishes if wish is not None]
+        if not known:
+            return None
+        return -1 if -1 in known else max(known)
+
+    # Publishing
+
+    @property
+    def client(self) -> AsyncClient:
+        """The client of this event loop; for everything that has no method here."""
+        return self._publisher().client
+
+    def _publisher(self) -> Publisher:
+        loop = asyncio.get_running_loop()
+        publisher = self._lines.get(loop)
+        if publisher is None:
+            publisher = self._lines[loop] = Publisher(AsyncClient(self.url))
+        return publisher
+
+    async def publish(
+        self,
+        stream: str,
+        payload: Any,
+        *,
+        key: str | None = None,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> str | None:
+        """Add a message; its entry ID. With delay= or at= it gets that when it is due, and None is returned.
+
+        With id=, twice is once: within a day the second call changes nothing and gives the first one's ID.
+        """
+        due_ms = due_time(delay, at)
+        if self.hooks.has("before_publish", "after_publish"):
+            return await self._publish_with_hooks(Outgoing(stream, payload, key, id, dict(headers or {})), due_ms)
+        return await self._send(stream, payload, key, id, headers, due_ms)
+
+    async def _publish_with_hooks(self, message: Outgoing, due_ms: int | None) -> str | None:
+        await self.hooks.run("before_publish", message)
+        entry_id = await self._send(message.stream, message.payload, message.key, message.id, message.headers, due_ms)
+        await self.hooks.run("after_publish", message, entry_id)
+        return entry_id
+
+    async def _send(
+        self, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None,
+        due_ms: int | None,
+    ) -> str | None:  # fmt: skip
+        handlers.check_name("the stream", stream)
+        pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
+        publisher = self._publisher()
+        if id is None and due_ms is None:
+            return await publisher.add(stream, pairs)
+        client = publisher.client
+        return await client.run(flows.add_once(client._facts, stream, pairs, id or ""))
+
+    async def publish_many(
+        self, stream: str, payloads: Iterable[Any], *, key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> list[str]:
+        """Add many messages in few round trips; their entry IDs."""
+        handlers.check_name("the stream", stream)
+        if self.hooks.has("before_publish", "after_publish"):
+            flows.check_several(payloads, "the payloads to publish")
+            messages = [Outgoing(stream, payload, key, None, dict(headers or {})) for payload in payloads]
+            return [str(entry_id) for entry_id in await self._publish_all(messages)]
+        return await self.client.stream(stream).publish_many(payloads, key=key, headers=headers)
+
+    async def _publish_all(self, messages: list[Outgoing]) -> list[str | None]:
+        return list(await asyncio.gather(*[self._publish_with_hooks(message, None) for message in messages]))
+
+    # Running
+
+    def worker(self, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> AbstractAsyncContextManager[Any]:
+        """The handlers at work, inside a program of one's own: `async with app.worker(): …`."""
+        worker: AbstractAsyncContextManager[Any] = load_worker().Worker(self, shutdown_timeout=shutdown_timeout)
+        return worker
+
+    def run(self, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
+        """Run the handlers in this process until it is told to end (SIGTERM, Ctrl-C)."""
+        load_worker().run_until_told(self, shutdown_timeout=shutdown_timeout)
+
+    async def close(self) -> None:
+        """Close what this event loop has opened. A later call opens it again."""
+        publisher = self._lines.pop(asyncio.get_running_loop(), None)
+        if publisher is not None:
+            await publisher.client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def load_worker() -> Any:
+    """Loaded by name: an app knows no worker, and a program that only publishes needs none."""
+    return import_module("headrace.worker.worker")
+
+
+def due_time(delay: Duration | None, at: datetime | None) -> int | None:
+    """When a message is due, in unix milliseconds; None: at once."""
+    if delay is not None and at is not None:
+        raise ConfigError("give either delay= or at=, not both.")
+    if delay is not None:
+        return time.time_ns() // 1_000_000 + parse_duration_ms(delay, "delay")
+    if at is None:
+        return None
+    if not isinstance(at, datetime):
+        raise ConfigError(f"at is {at!r}; give a datetime.")
+    return round(at.timestamp() * 1000)
+
+
+def provided_type(function: Callable[..., Any]) -> Any:
+    """The type a provider makes, by its return annotation; of a generator, what it yields."""
+    hints = get_type_hints(function)
+    provided = hints.get("return")
+    if provided is None:
+        raise ConfigError(f"{function.__name__} does not say what it provides. Annotate what it returns.")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        arguments = getattr(provided, "__args__", ())
+        if not arguments:
+            raise ConfigError(f"{function.__name__} yields what it provides; annotate it as Iterator[TYPE].")
+        return arguments[0]
+    return provided

@@ -1,0 +1,107 @@
+"""Batches: messages gather until there are `batch` of them or the first has waited for `wait`.
+
+A failed batch is tried again message by message, each in a batch of its own, so that one bad message does not take
+the others to the dead letters with it. One that does not fit its type is buried alone.
+"""
+
+import asyncio
+import time
+from collections import deque
+from typing import Any
+
+from headrace.app.delivery import Delivery
+from headrace.client.worker_steps import Ack
+from headrace.errors import ConfigError, Misfit
+from headrace.worker.running import Runner
+
+
+class BatchRunner(Runner):
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.again: deque[Delivery] = deque()
+        self.first_s = 0.0  # When the oldest that waits came.
+        self.timer: asyncio.TimerHandle | None = None
+
+    def offer(self, deliveries: list[Delivery]) -> None:
+        self.counters.read += len(deliveries)
+        if deliveries and not self.waiting:
+            self.first_s = time.monotonic()
+        for delivery in deliveries:
+            (self.again if delivery.is_again else self.waiting).append(delivery)
+        self.start_more()
+
+    def start_more(self) -> None:
+        while self.running < self.handler.concurrency and not self.is_stopping:
+            ready = self.next_batch()
+            if not ready:
+                return
+            self.running += 1
+            self.spawn(self.run_batch(ready), *ready)
+
+    def next_batch(self) -> list[Delivery]:
+        """What may run now; with a timer set for what may run later."""
+        size = self.handler.batch or 1
+        left_s = self.first_s + self.handler.wait_ms / 1000 - time.monotonic()
+        is_ready = len(self.waiting) >= size or (bool(self.waiting) and left_s <= 0)
+        if not is_ready and self.waiting and self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(left_s, self.wait_is_over)
+        if not (is_ready or self.again) or (self.handler.rate is not None and not self.may_begin()):
+            return []
+        if self.again:
+            return [self.again.popleft()]
+        batch = [self.waiting.popleft() for _ in range(min(size, len(self.waiting)))]
+        self.first_s = time.monotonic()
+        return batch
+
+    def wait_is_over(self) -> None:
+        self.timer = None
+        self.start_more()
+
+    def take_waiting(self) -> list[Delivery]:
+        waiting = super().take_waiting() + list(self.again)
+        self.again.clear()
+        return waiting
+
+    async def run_batch(self, batch: list[Delivery]) -> None:
+        try:
+            if not batch[0].is_again or await self.begin(batch[0]):
+                batch, messages = await self.decode_all(batch)
+                if batch:
+                    await self.batch_succeeded(batch, await self.call(batch, messages))
+        except BaseException as error:
+            for delivery in batch:
+                await self.failed(delivery, error)
+        self.ended()
+
+    async def decode_all(self, batch: list[Delivery]) -> tuple[list[Delivery], list[Any]]:
+        """Those that fit, and what they became."""
+        if self.signature.message is None:
+            return batch, []
+        fitting: list[Delivery] = []
+        messages: list[Any] = []
+        decode = self.signature.decode
+        for delivery in batch:
+            try:
+                messages.append(decode(delivery))
+            except Misfit as error:
+                await self.failed(delivery, error)
+            else:
+                fitting.append(delivery)
+        return fitting, messages
+
+    async def batch_succeeded(self, batch: list[Delivery], result: Any) -> None:
+        publish_to = self.handler.publish_to
+        if result is None or publish_to is None:
+            for delivery in batch:
+                await self.succeeded(delivery, None)
+            return
+        if not isinstance(result, list):
+            raise ConfigError(f"{self.handler.name} returned a {type(result).__name__}; a batch publishes a list.")
+        open_ones = [delivery for delivery in batch if not delivery.is_settled]
+        adds = [self.follow_up(publish_to, payload) for payload in result]
+        clause = Ack([delivery.id for delivery in open_ones], adds)
+        self.settlers[batch[0].stream].settle(clause, *open_ones)
+
+    def ended(self) -> None:
+        self.running -= 1
+        self.start_more()

@@ -1,0 +1,17 @@
+"""What a worker has done so far, for metrics and for the line it prints at its end."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Of one handler, in one process."""
+
+    read: int = 0  # Messages that were given to this worker, again ones too.
+    done: int = 0  # Acknowledged, and confirmed by the server.
+    failed: int = 0  # Attempts that ended with an error.
+    retried: int = 0
+    buried: int = 0
+    late: int = 0  # Finished after the lease was lost: the server refused the settlement.
+    released: int = 0  # Given back at the end.
+    settlements: int = 0  # Calls that settled messages, joined.

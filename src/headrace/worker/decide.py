@@ -1,0 +1,59 @@
+"""What becomes of a message whose run failed: tried again, or buried. Pure."""
+
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from headrace.app.retries import Bury, Retries, Retry
+from headrace.errors import Misfit
+
+LONGEST_ERROR: Final = 1000  # Letters kept of an error,
+LONGEST_TRACEBACK: Final = 16_000  # and of its traceback: the end tells most.
+OUR_FOLDER: Final = str(Path(__file__).parent)
+WORKER_ENDED: Final = "a worker ended while it ran this message"
+
+
+@dataclass(frozen=True, slots=True)
+class TryAgain:
+    delay_ms: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    error: str
+    traceback: str
+
+
+def decide(error: BaseException, attempt: int, retries: Retries, chance: float) -> TryAgain | GiveUp:
+    """N retries are N + 1 runs. `chance`, from 0 to 1, spreads the pauses."""
+    is_hopeless = isinstance(error, (Bury, Misfit))
+    if is_hopeless or attempt > retries.count:
+        return GiveUp(describe(error), "" if is_hopeless else describe_traceback(error))
+    if isinstance(error, Retry) and error.after_ms is not None:
+        return TryAgain(error.after_ms, describe(error))
+    return TryAgain(retries.pause_ms(attempt, chance), describe(error))
+
+
+def describe(error: BaseException) -> str:
+    """In one line: what a person wants to see in a list of dead letters."""
+    text = str(error) if isinstance(error, (Bury, Misfit, Retry)) else f"{type(error).__name__}: {error}"
+    return text.removesuffix(": ")[:LONGEST_ERROR]
+
+
+def describe_traceback(error: BaseException) -> str:
+    """From the handler on: how the worker called it tells nothing."""
+    lines = traceback.format_exception(type(error), error, skip_ours(error.__traceback__))
+    return "".join(lines)[-LONGEST_TRACEBACK:]
+
+
+def skip_ours(trace: TracebackType | None) -> TracebackType | None:
+    while trace is not None and trace.tb_next is not None and is_ours(trace):
+        trace = trace.tb_next
+    return trace
+
+
+def is_ours(trace: TracebackType) -> bool:
+    return trace.tb_frame.f_code.co_filename.startswith(OUR_FOLDER)

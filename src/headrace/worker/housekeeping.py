@@ -1,0 +1,83 @@
+"""Housekeeping: what keeps streams and groups tidy, done by every worker now and then, harmless to do twice.
+
+Names of consumers that did nothing for ten leases and hold nothing are removed. Entries that every group has
+acknowledged are trimmed where `keep` has let them stay for so long, or where they were acknowledged by others. Messages
+in the outbox go on to the streams of other slots they are meant for.
+"""
+
+import asyncio
+import time
+from typing import Final
+
+from headrace.app.app import App
+from headrace.client import flows, requests, worker_steps
+from headrace.client.async_client import AsyncClient
+from headrace.client.worker_keys import stream_keys
+from headrace.errors import ConnectionLost, HeadraceError
+from headrace.worker import events
+from headrace.worker.consumer import Consumer
+
+EVERY_S: Final = 1.0
+IDLE_LEASES: Final = 10  # A consumer that was silent for so many leases is gone.
+TRIM_EVERY_S: Final = 10.0
+TARGET: Final = b"hr:to"  # In the outbox: the stream a message is for.
+PAGE: Final = 100
+
+
+class Housekeeper:
+    def __init__(self, app: App, consumers: list[Consumer], client: AsyncClient, name: str) -> None:
+        self.app = app
+        self.consumers = consumers
+        self.client = client
+        self.name = name
+
+    async def run(self) -> None:
+        next_trim_s = time.monotonic() + TRIM_EVERY_S
+        while True:
+            await asyncio.sleep(EVERY_S)
+            is_trimming = time.monotonic() >= next_trim_s
+            if is_trimming:
+                next_trim_s = time.monotonic() + TRIM_EVERY_S
+            for consumer in self.consumers:
+                try:
+                    await self.tidy(consumer, is_trimming=is_trimming)
+                except ConnectionLost:
+                    break
+                except HeadraceError as error:
+                    events.warning("housekeeping_failed", stream=consumer.handler.stream, error=error)
+
+    async def tidy(self, consumer: Consumer, *, is_trimming: bool) -> None:
+        stream, group = consumer.handler.stream, consumer.handler.group
+        idle_ms = IDLE_LEASES * consumer.handler.lease_ms
+        removed = await self.client.run(worker_steps.sweep(self.client._facts, stream, group, idle_ms))
+        if removed:
+            events.info("consumers_removed", stream=stream, group=group, count=len(removed))
+        if is_trimming:
+            await self.trim(consumer)
+        if self.uses_outbox(consumer):
+            await self.relay(stream)
+
+    async def trim(self, consumer: Consumer) -> None:
+        """Below what the slowest group needs; with keep, only what is older than that."""
+        keep_ms = self.app.keep_of(consumer.handler)
+        if keep_ms is None or keep_ms < 0:
+            return  # Deleted when acknowledged, or never.
+        before = f"{max(0, time.time_ns() // 1_000_000 - keep_ms)}-0"
+        await self.client.run(
+            flows.trim_step(self.client._facts, consumer.handler.stream, ("MINID", before), dry_run=False)
+        )
+
+    def uses_outbox(self, consumer: Consumer) -> bool:
+        return consumer.runner.uses_outbox
+
+    async def relay(self, stream: str) -> None:
+        """Send on what lies in the outbox. The id makes twice once, so any number of workers may relay."""
+        outbox = stream_keys(stream).outbox
+        entries = await self.client.run(requests.range_(outbox, "-", "+", PAGE, newest_first=False).run())
+        for entry in entries:
+            target = entry.find(TARGET)
+            pairs = [pair for pair in entry.pairs if pair[0] != TARGET]
+            if target is not None:
+                publish_id = f"{outbox}:{entry.id}"
+                await self.client.run(flows.add_once(self.client._facts, requests.text(target), pairs, publish_id))
+            await self.client.run(requests.delete(outbox, [entry.id]).run())

@@ -1,0 +1,368 @@
+"""Running: messages that were read become tasks, at most `concurrency` at once, and every ending is settled.
+
+A message that comes for the first time runs at once. One that was delivered before is asked for its attempt first,
+which the server writes down before the handler begins: so a message that kills its worker is counted.
+"""
+
+import asyncio
+import contextvars
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from headrace.app.app import App
+from headrace.app.context import Context, Effect, FollowUp
+from headrace.app.delivery import Delivery
+from headrace.app.handlers import Handler
+from headrace.client import layout, worker_steps
+from headrace.client.worker_steps import Ack, Add, Clause
+from headrace.errors import ConnectionLost, HeadraceError, LeaseLost, NotFound
+from headrace.worker import events
+from headrace.worker.burying import Burial
+from headrace.worker.counters import Counters
+from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide
+from headrace.worker.outage import Outage
+from headrace.worker.settling import Settler
+from headrace.worker.source import Source
+
+
+class Runner:
+    """Runs the messages of one handler, whichever of its streams they come from."""
+
+    def __init__(
+        self, app: App, handler: Handler, values: dict[str, Any], outage: Outage, on_change: Callable[[], None]
+    ) -> None:
+        self.app = app
+        self.handler = handler
+        self.values = values  # Provided ones, by parameter.
+        self.signature = handler.signature(app.providers)
+        self.outage = outage
+        self.on_change = on_change  # Something ended: there is room, or a retry has a time.
+        self.counters = Counters()
+        self.hooks = app.hooks
+        self.burial = Burial(app, handler)
+        self.settlers: dict[str, Settler] = {}
+        self.waiting: deque[Delivery] = deque()
+        self.running = 0
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.is_stopping = False
+        self.unfinished: list[Delivery] = []  # Cancelled at the end; to be given back.
+        self.uses_outbox = False  # Follow-ups may be for streams of another slot.
+        self.next_retry_s = 0.0  # By the monotonic clock; 0: none is known.
+        self.allowed_at_s = 0.0  # With a rate: when the next may begin.
+        self.is_delayed = False
+        self.pool = None if handler.is_async else ThreadPoolExecutor(handler.concurrency, f"headrace {handler.name}")
+        self.has_settle_hooks = self.hooks.has("before_ack", "after_ack", "before_retry", "after_retry", "after_bury")
+        self.run_one = self.run_plain if self.is_plain() else self.run_full
+
+    def is_plain(self) -> bool:
+        """Whether a message needs nothing but to be decoded and given to the function: the way that is kept short."""
+        handler, signature = self.handler, self.signature
+        return (
+            handler.is_async and handler.timeout_ms is None and handler.publish_to is None and handler.batch is None
+            and signature.message is not None and signature.context is None and not signature.injected
+            and not self.has_settle_hooks and not self.hooks.has("before_process", "after_process")
+        )  # fmt: skip
+
+    def add_source(self, source: Source, *, keep: bool) -> None:
+        self.settlers[source.stream] = Settler(
+            source, self.outage, self.counters, self.answered, self.refused, keep=keep
+        )
+
+    # Beginning
+
+    def offer(self, deliveries: list[Delivery]) -> None:
+        self.counters.read += len(deliveries)
+        self.waiting.extend(deliveries)
+        self.start_more()
+
+    def start_more(self) -> None:
+        """As many as may run now."""
+        waiting, concurrency = self.waiting, self.handler.concurrency
+        while waiting and self.running < concurrency and not self.is_stopping:
+            if self.handler.rate is not None and not self.may_begin():
+                return
+            delivery = waiting.popleft()
+            self.running += 1
+            self.spawn(self.run_full(delivery) if delivery.is_again else self.run_one(delivery), delivery)
+
+    def spawn(self, coroutine: Any, *deliveries: Delivery) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        for delivery in deliveries:
+            delivery.task = task
+
+    def may_begin(self) -> bool:
+        """Whether the rate allows one more now; if not, it is looked at again when it does."""
+        assert self.handler.rate is not None
+        now_s = time.monotonic()
+        if self.allowed_at_s > now_s:
+            if not self.is_delayed:
+                self.is_delayed = True
+                asyncio.get_running_loop().call_later(self.allowed_at_s - now_s, self.resume)
+            return False
+        self.allowed_at_s = max(self.allowed_at_s, now_s - 0.1) + 1 / self.handler.rate  # At most 0.1 s is made up for.
+        return True
+
+    def resume(self) -> None:
+        self.is_delayed = False
+        self.start_more()
+
+    def take_waiting(self) -> list[Delivery]:
+        """What has not begun; it will not."""
+        waiting = list(self.waiting)
+        self.waiting.clear()
+        return waiting
+
+    # One message
+
+    async def run_plain(self, delivery: Delivery) -> None:
+        """The short way: see is_plain."""
+        try:
+            await self.handler.function(self.signature.decode(delivery))
+        except BaseException as error:
+            await self.failed(delivery, error)
+        else:
+            self.settlers[delivery.stream].ack(delivery)
+        self.ended()
+
+    async def run_full(self, delivery: Delivery) -> None:
+        try:
+            if not delivery.is_again or await self.begin(delivery):
+                message = None if self.signature.message is None else self.signature.decode(delivery)
+                result = await self.call([delivery], message)
+                await self.succeeded(delivery, result)
+        except BaseException as error:
+            await self.failed(delivery, error)
+        self.ended()
+
+    def ended(self) -> None:
+        self.running -= 1
+        if self.waiting:
+            self.start_more()
+
+    async def begin(self, delivery: Delivery) -> bool:
+        """Write down which attempt this is. False: not now, or not ours; or it has had all its attempts."""
+        source = self.settlers[delivery.stream].source
+        while True:
+            try:
+                started = await source.start(delivery)
+                break
+            except ConnectionLost as error:
+                await self.outage.pause(error)
+            except NotFound:
+                source.drop(delivery)
+                self.on_change()
+                return False
+        if started.attempt <= 0:
+            if started.wait_ms:
+                self.retry_in(started.wait_ms)
+            source.drop(delivery)
+            self.on_change()
+            return False
+        delivery.attempt, delivery.last_error = started.attempt, started.last_error
+        if started.attempt > self.handler.retries.count + 1:
+            delivery.attempt = self.handler.retries.count + 1
+            await self.bury(delivery, GiveUp(started.last_error or WORKER_ENDED, ""), started.attempt)
+            return False
+        return True
+
+    async def call(self, deliveries: list[Delivery], message: Any) -> Any:
+        """Run the function for one message, or for a batch, which is a list of them; what it returned."""
+        signature, hooks = self.signature, self.hooks
+        arguments = dict(self.values)
+        has_hooks = hooks.has("before_process", "after_process")
+        contexts = [self.context(one) for one in deliveries] if has_hooks or signature.context is not None else []
+        if signature.message is not None:
+            arguments[signature.message] = message
+        if signature.context is not None:
+            arguments[signature.context] = contexts if self.handler.batch is not None else contexts[0]
+        if not has_hooks:
+            return await self.call_limited(arguments)
+        for context in contexts:
+            await hooks.run("before_process", context)
+        try:
+            result = await self.call_limited(arguments)
+        except BaseException as error:
+            for context in contexts:
+                await hooks.run("after_process", context, error)
+            raise
+        for context in contexts:
+            await hooks.run("after_process", context, None)
+        return result
+
+    async def call_limited(self, arguments: dict[str, Any]) -> Any:
+        timeout_ms = self.handler.timeout_ms
+        if self.pool is not None:
+            return await self.call_in_thread(arguments)
+        if timeout_ms is None:
+            return await self.handler.function(**arguments)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000) as limit:
+                return await self.handler.function(**arguments)
+        except TimeoutError:
+            if limit.expired():
+                raise TimeoutError(f"ran longer than its time limit of {timeout_ms / 1000:g} s") from None
+            raise
+
+    async def call_in_thread(self, arguments: dict[str, Any]) -> Any:
+        """A thread cannot be ended: past its time limit the run has failed, and its place stays taken until it is."""
+        handler = self.handler
+        inside = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self.pool, lambda: inside.run(handler.function, **arguments))
+        if handler.timeout_ms is None:
+            return await asyncio.shield(future)
+        done, _ = await asyncio.wait({future}, timeout=handler.timeout_ms / 1000)
+        if done:
+            return future.result()
+        self.running += 1  # Until the thread is back.
+        future.add_done_callback(self.thread_is_back)
+        raise TimeoutError(f"ran longer than its time limit of {handler.timeout_ms / 1000:g} s; its thread goes on")
+
+    def thread_is_back(self, future: "asyncio.Future[Any]") -> None:
+        if not future.cancelled():
+            future.exception()  # Too late for it to matter.
+        self.ended()
+
+    def context(self, delivery: Delivery) -> Context:
+        return Context(self.handler, delivery, self.commit)
+
+    # Its ending
+
+    async def succeeded(self, delivery: Delivery, result: Any) -> None:
+        if delivery.is_settled:
+            return
+        if self.has_settle_hooks:
+            await self.hooks.run("before_ack", self.context(delivery))
+        settler = self.settlers[delivery.stream]
+        if result is None or self.handler.publish_to is None:
+            settler.ack(delivery)
+        else:
+            settler.settle(Ack([delivery.id], [self.follow_up(self.handler.publish_to, result)]), delivery)
+
+    def follow_up(self, stream: str, payload: Any) -> Add:
+        return Add(stream, layout.encode_entry(payload))
+
+    async def failed(self, delivery: Delivery, error: BaseException) -> None:
+        """Anything that ends a run but a return: errors, also those that are no Exception, and being cancelled."""
+        if isinstance(error, GeneratorExit):
+            raise error
+        if self.is_stopping and isinstance(error, asyncio.CancelledError):
+            self.unfinished.append(delivery)
+            return
+        if delivery.is_settled:
+            events.warning("failed_after_commit", stream=delivery.stream, id=delivery.id, error=repr(error))
+            return
+        if isinstance(error, LeaseLost):
+            self.answered(delivery, None, False)
+            return
+        self.counters.failed += 1
+        decision = decide(error, delivery.attempt, self.handler.retries, random.random())  # noqa: S311 - spreads load.
+        if isinstance(decision, GiveUp):
+            await self.bury(delivery, decision, delivery.attempt)
+        else:
+            await self.retry(delivery, decision, delivery.attempt)
+
+    async def retry(self, delivery: Delivery, decision: TryAgain, attempt: int) -> None:
+        events.warning(
+            "message_failed", stream=delivery.stream, group=self.handler.group, id=delivery.id,
+            attempt=delivery.attempt, retry_in_ms=decision.delay_ms, error=decision.error,
+        )  # fmt: skip
+        if self.has_settle_hooks:
+            await self.run_hooks("before_retry", delivery, decision.error)
+        clause = worker_steps.Retry(delivery.id, decision.delay_ms, attempt, decision.error)
+        self.settlers[delivery.stream].settle(clause, delivery)
+
+    async def bury(self, delivery: Delivery, decision: GiveUp, attempt: int) -> None:
+        """To the dead letters, once everybody who wants to know was told. If that fails it stays, and is told again."""
+        context = self.context(delivery)
+        try:
+            await self.burial.tell(context, decision.error)
+        except Exception as error:  # Users' code: whatever it raises, the message must not be lost.
+            events.error("on_bury_failed", stream=delivery.stream, id=delivery.id, error=repr(error))
+            kept = max(attempt, self.handler.retries.count + 1)  # So the next time it is told at once.
+            pause_ms = self.handler.retries.pause_ms(kept, random.random())  # noqa: S311 - spreads load.
+            await self.retry(delivery, TryAgain(pause_ms, decision.error), kept)
+            return
+        events.error(
+            "message_buried", stream=delivery.stream, group=self.handler.group, id=delivery.id,
+            attempts=delivery.attempt, error=decision.error,
+        )  # fmt: skip
+        clause = worker_steps.Bury(delivery.id, decision.error, decision.traceback, delivery.attempt)
+        self.settlers[delivery.stream].settle(clause, delivery)
+
+    async def run_hooks(self, name: str, delivery: Delivery, *more: Any) -> None:
+        """Around a settlement: the message goes its way whatever a hook does."""
+        try:
+            await self.hooks.run(name, self.context(delivery), *more)
+        except Exception as error:  # Users' code, as above.
+            events.error("middleware_failed", hook=name, id=delivery.id, error=repr(error))
+
+    # Its settlement
+
+    def answered(self, delivery: Delivery, clause: Clause | None, was_ours: bool) -> None:
+        """The server has settled it, or refused because it is another's."""
+        self.settlers[delivery.stream].source.drop(delivery)
+        counters = self.counters
+        if not was_ours:
+            counters.late += 1
+            events.warning(
+                "late_finish",
+                stream=delivery.stream,
+                group=self.handler.group,
+                id=delivery.id,
+                attempt=delivery.attempt,
+            )
+        elif clause is None or isinstance(clause, Ack):
+            counters.done += 1
+            if self.has_settle_hooks:
+                self.spawn(self.run_hooks("after_ack", delivery))
+        elif isinstance(clause, worker_steps.Retry):
+            counters.retried += 1
+            self.retry_in(clause.delay_ms)
+            if self.has_settle_hooks:
+                self.spawn(self.run_hooks("after_retry", delivery, clause.error))
+        else:
+            counters.buried += 1
+            if self.has_settle_hooks:
+                self.spawn(self.run_hooks("after_bury", delivery, clause.error))
+        self.on_change()
+
+    def retry_in(self, delay_ms: int) -> None:
+        due_s = time.monotonic() + delay_ms / 1000
+        if not self.next_retry_s or due_s < self.next_retry_s:
+            self.next_retry_s = due_s
+
+    def refused(self, delivery: Delivery, error: HeadraceError) -> None:
+        """Its settlement is impossible, as when publish_to names something that is no stream: a failed run."""
+        self.spawn(self.failed(delivery, error))
+
+    async def commit(self, delivery: Delivery, effects: list[Effect], publish: list[FollowUp]) -> None:
+        """For ctx.commit: alone, as the server may refuse it."""
+        settler = self.settlers[delivery.stream]
+        source = settler.source
+        adds = [self.follow_up(stream, payload) for stream, payload in publish]
+        clause = Ack([delivery.id], adds, [[word_of(word) for word in effect] for effect in effects])
+        flow = worker_steps.settle(
+            source.client._facts, source.stream, source.group, source.consumer, [clause], keep=settler.keep
+        )
+        try:
+            [was_ours] = await source.client.run(flow)
+        except NotFound:
+            was_ours = False
+        if not was_ours:
+            raise LeaseLost(
+                f"message {delivery.id} is no longer this worker's: its lease ran out and another has it, or this "
+                "commit was done and its answer lost. It was not done now."
+            )
+        delivery.is_settled = True
+        self.answered(delivery, clause, True)
+
+
+def word_of(word: Any) -> Any:
+    return str(word) if isinstance(word, float) else word

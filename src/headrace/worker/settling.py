@@ -1,0 +1,114 @@
+"""Settling, joined: what finishes while one settlement is under way goes with the next.
+
+One call per message would be most of the work of a worker. So one HR.SETTLE is in flight per stream, and everything
+that ends meanwhile gathers. It may be repeated after a lost answer without harm, and is until it is answered.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from headrace.app.delivery import Delivery
+from headrace.client import worker_steps
+from headrace.client.worker_steps import Ack, Clause
+from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
+from headrace.worker.counters import Counters
+from headrace.worker.outage import Outage
+from headrace.worker.source import Source
+
+MOST: Final = 1000  # Messages settled in one call.
+
+Answered = Callable[[Delivery, Clause | None, bool], None]  # None: acknowledged, without more.
+Refused = Callable[[Delivery, HeadraceError], None]
+
+
+class Settler:
+    """Of one stream and group."""
+
+    def __init__(
+        self, source: Source, outage: Outage, counters: Counters, answered: Answered, refused: Refused, *, keep: bool
+    ) -> None:
+        self.source = source
+        self.outage = outage
+        self.counters = counters
+        self.answered = answered
+        self.refused = refused
+        self.keep = keep
+        self.acks: list[Delivery] = []
+        self.clauses: list[tuple[Clause, list[Delivery]]] = []
+        self.task: asyncio.Task[None] | None = None
+
+    def ack(self, delivery: Delivery) -> None:
+        self.acks.append(delivery)
+        if self.task is None:
+            self.task = asyncio.ensure_future(self.run())
+
+    def settle(self, clause: Clause, *deliveries: Delivery) -> None:
+        self.clauses.append((clause, list(deliveries)))
+        if self.task is None:
+            self.task = asyncio.ensure_future(self.run())
+
+    async def flush(self) -> None:
+        """Until all is answered."""
+        while self.task is not None:
+            await asyncio.wait({self.task})
+
+    async def run(self) -> None:
+        try:
+            await asyncio.sleep(0)  # What ends in the same turn comes along.
+            while self.acks or self.clauses:
+                acks, self.acks = self.acks[:MOST], self.acks[MOST:]
+                room = MOST - len(acks)
+                others, self.clauses = self.clauses[:room], self.clauses[room:]
+                await self.send(acks, others)
+        finally:
+            self.task = None
+
+    async def send(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]]) -> None:
+        clauses: list[Clause] = [Ack([delivery.id for delivery in acks])] if acks else []
+        clauses += [clause for clause, _ in others]
+        try:
+            flags = await self.call(clauses)
+        except NotFound:  # The group is gone, and with it what we held.
+            flags = [False] * (len(acks) + sum(len(deliveries) for _, deliveries in others))
+        except CommandError as error:
+            await self.send_one_by_one(acks, others, error)
+            return
+        answers = iter(flags)
+        for delivery in acks:
+            self.answered(delivery, None, next(answers))
+        for clause, deliveries in others:
+            for delivery in deliveries:
+                self.answered(delivery, clause, next(answers))
+
+    async def send_one_by_one(
+        self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: CommandError
+    ) -> None:
+        """A refused call has changed nothing. One of them is to blame; the others must not suffer."""
+        if len(acks) + len(others) == 1:
+            for delivery in acks or others[0][1]:
+                self.refused(delivery, error)
+            return
+        if acks and others:
+            await self.send(acks, [])
+        elif acks:
+            for delivery in acks:
+                await self.send([delivery], [])
+        for other in others:
+            await self.send([], [other])
+
+    async def call(self, clauses: list[Clause]) -> list[bool]:
+        """Repeated until it is answered."""
+        source = self.source
+        while True:
+            self.counters.settlements += 1
+            flow = worker_steps.settle(
+                source.client._facts, source.stream, source.group, source.consumer, clauses, keep=self.keep
+            )
+            try:
+                flags = await source.client.run(flow)
+            except ConnectionLost as error:
+                await self.outage.pause(error)
+                continue
+            self.outage.over()
+            return flags

@@ -1,0 +1,158 @@
+"""Worker: all handlers of an App at work in one process.
+
+    async with app.worker():            # inside a program of one's own
+        ...
+
+    app.run()                           # or alone, until SIGTERM or Ctrl-C
+
+At the end nothing more is read; handlers that run get shutdown_timeout to finish; everything else is given back, free
+for other workers at once.
+"""
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Final, Self
+
+from headrace.app.app import SHUTDOWN_TIMEOUT, App
+from headrace.client.async_client import AsyncClient
+from headrace.client.flows import unique_consumer_name
+from headrace.client.times import Duration, parse_duration_ms
+from headrace.errors import ConfigError, HeadraceError
+from headrace.worker import events
+from headrace.worker.consumer import Consumer
+from headrace.worker.counters import Counters
+from headrace.worker.housekeeping import Housekeeper
+from headrace.worker.leases import LeaseKeeper
+from headrace.worker.outage import Outage
+from headrace.worker.providing import make_values, values_for
+
+GIVE_BACK_S: Final = 5.0  # For settling and giving back at the end, when the broker is slow or away.
+
+
+class Worker:
+    """One process' work for an App."""
+
+    def __init__(self, app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
+        if not app.handlers:
+            raise ConfigError("this app has no handlers: there is nothing to work on. Declare one with @app.handler.")
+        self.app = app
+        self.shutdown_s = parse_duration_ms(shutdown_timeout, "shutdown_timeout") / 1000
+        self.name = unique_consumer_name()
+        self.consumers: list[Consumer] = []
+        self.ending = asyncio.Event()
+        self.stack = AsyncExitStack()
+        self.outage = Outage()
+        self.leases: LeaseKeeper | None = None
+        self.housekeeper: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Worker({self.name!r})"
+
+    @property
+    def counters(self) -> dict[tuple[str, str], Counters]:
+        """By stream and group."""
+        return {(one.handler.stream, one.handler.group): one.runner.counters for one in self.consumers}
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.finish()
+
+    async def run(self) -> None:
+        """Until stop() is called, or something happens that no waiting can heal."""
+        await self.start()
+        try:
+            ended = asyncio.ensure_future(self.ending.wait())
+            loops = [loop for consumer in self.consumers for loop in consumer.loops]
+            done, _ = await asyncio.wait({ended, *loops}, return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+        finally:
+            await self.finish()
+        for loop in done - {ended}:
+            loop.result()  # A loop never ends by itself: this raises.
+
+    def stop(self) -> None:
+        """End run(), in good order."""
+        self.ending.set()
+
+    # Beginning and end
+
+    async def start(self) -> None:
+        try:
+            client = AsyncClient(self.app.url)
+            self.stack.push_async_callback(client.close)
+            values = await make_values(self.app, self.stack)
+            for handler in self.app.handlers:
+                for_handler = values_for(handler, self.app, values)
+                self.consumers.append(Consumer(self.app, handler, client, self.name, self.outage, for_handler))
+            for consumer in self.consumers:
+                await consumer.prepare()
+        except BaseException:
+            await self.stack.aclose()
+            raise
+        self.leases = LeaseKeeper(self.app.url, [source for one in self.consumers for source in one.sources])
+        self.leases.start()
+        for consumer in self.consumers:
+            consumer.start()
+        self.housekeeper = asyncio.ensure_future(Housekeeper(self.app, self.consumers, client, self.name).run())
+        events.info("worker_started", worker=self.name, url=client.url, handlers=len(self.consumers))
+
+    async def finish(self) -> None:
+        if self.leases is None:
+            return
+        if self.housekeeper is not None:
+            self.housekeeper.cancel()
+        await asyncio.gather(*[consumer.stop_reading() for consumer in self.consumers])
+        tasks = {task for consumer in self.consumers for task in consumer.runner.tasks}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self.shutdown_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=GIVE_BACK_S)
+        try:
+            async with asyncio.timeout(GIVE_BACK_S):
+                await asyncio.gather(*[consumer.give_back() for consumer in self.consumers])
+        except (HeadraceError, TimeoutError) as error:
+            events.warning("not_given_back", error=repr(error))  # Others take it over when its lease has run out.
+        self.end_threads()
+        leases, self.leases = self.leases, None
+        await asyncio.to_thread(leases.stop)
+        await self.stack.aclose()
+        await self.app.close()
+        total = Counters()
+        for counters in self.counters.values():
+            for name in Counters.__slots__:
+                setattr(total, name, getattr(total, name) + getattr(counters, name))
+        events.info("worker_ended", worker=self.name, **{name: getattr(total, name) for name in Counters.__slots__})
+
+    def end_threads(self) -> None:
+        for consumer in self.consumers:
+            for settler in consumer.runner.settlers.values():
+                if settler.task is not None:
+                    settler.task.cancel()
+            if consumer.runner.pool is not None:
+                consumer.runner.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT, **_: Any) -> None:
+    """Run a worker in this process until SIGTERM or Ctrl-C."""
+    asyncio.run(work(app, shutdown_timeout))
+
+
+async def work(app: App, shutdown_timeout: Duration) -> None:
+    worker = Worker(app, shutdown_timeout=shutdown_timeout)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+    try:
+        await worker.run()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
