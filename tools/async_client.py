@@ -69,7 +69,8 @@ def derive(module: str, source: str) -> str:
 
 
 def make_async(method: str) -> str:
-    if "await " in method or "aenter" in method:
+    is_overload = re.search(r": \.\.\.$", method, re.M) is not None
+    if "await " in method or "aenter" in method or is_overload:
         return re.sub(r"\n    def ", "\n    async def ", method, count=1)
     return method
 

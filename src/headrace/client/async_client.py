@@ -9,10 +9,11 @@ async with AsyncClient("redis://localhost") as client:
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
-from headrace.client import flows, queue_flows, requests
+from headrace.client import flows, publish_flows, queue_flows, requests
 from headrace.client.async_channels import AsyncChannel, AsyncChannels
 from headrace.client.async_linked_list import AsyncLinkedList
 from headrace.client.async_reliable_queue import AsyncJob, AsyncQueue
@@ -158,17 +159,73 @@ class AsyncStream:
         """Add many entries in few round trips; their IDs."""
         return await self.client.run(flows.add_many(self.name, many, flows.trim_words(max_length, exact=exact)))
 
+    @overload
     async def publish(
         self, payload: Any, *, key: str | None = None, id: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> str:
-        """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID."""
-        return await self.client.run(flows.publish(self.client._facts, self.name, payload, key, id, headers))
+    ) -> str: ...
 
+    @overload
+    async def publish(
+        self,
+        payload: Any,
+        *,
+        key: str | None = None,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> str | None: ...
+
+    async def publish(
+        self,
+        payload: Any,
+        *,
+        key: str | None = None,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> str | None:
+        """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID.
+
+        With delay= or at= it comes into the stream later, never before its time by the server's clock; a worker of any
+        group of the stream brings it there. Then there is no ID yet: None.
+        """
+        when = publish_flows.parse_time(delay, at)
+        return await self.client.run(
+            publish_flows.publish(self.client._facts, self.name, payload, key, id, headers, when)
+        )
+
+    @overload
     async def publish_many(
         self, payloads: Iterable[Any], *, key: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> list[str]:
-        """Add many messages in headrace's layout in few round trips; their IDs."""
-        return await self.client.run(flows.publish_many(self.name, payloads, key, headers))
+    ) -> list[str]: ...
+
+    @overload
+    async def publish_many(
+        self,
+        payloads: Iterable[Any],
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> list[str] | None: ...
+
+    async def publish_many(
+        self,
+        payloads: Iterable[Any],
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> list[str] | None:
+        """Add many messages in headrace's layout in few round trips; their IDs. With delay= or at=, later: None."""
+        when = publish_flows.parse_time(delay, at)
+        return await self.client.run(
+            publish_flows.publish_many(self.client._facts, self.name, payloads, key, headers, when)
+        )
 
     # Reading
 

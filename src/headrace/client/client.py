@@ -12,10 +12,11 @@ until asked. Every call gives up after the client's timeout. Methods that wait t
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
-from headrace.client import flows, queue_flows, requests
+from headrace.client import flows, publish_flows, queue_flows, requests
 from headrace.client.capabilities import Capabilities
 from headrace.client.channels import Channel, Channels
 from headrace.client.connect import open_transport
@@ -171,17 +172,69 @@ class Stream:
         """Add many entries in few round trips; their IDs."""
         return self.client.run(flows.add_many(self.name, many, flows.trim_words(max_length, exact=exact)))
 
+    @overload
     def publish(
         self, payload: Any, *, key: str | None = None, id: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> str:
-        """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID."""
-        return self.client.run(flows.publish(self.client._facts, self.name, payload, key, id, headers))
+    ) -> str: ...
 
+    @overload
+    def publish(
+        self,
+        payload: Any,
+        *,
+        key: str | None = None,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> str | None: ...
+
+    def publish(
+        self,
+        payload: Any,
+        *,
+        key: str | None = None,
+        id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> str | None:
+        """Add a message in headrace's layout. With id=, twice is once: the second call gives the first one's ID.
+
+        With delay= or at= it comes into the stream later, never before its time by the server's clock; a worker of any
+        group of the stream brings it there. Then there is no ID yet: None.
+        """
+        when = publish_flows.parse_time(delay, at)
+        return self.client.run(publish_flows.publish(self.client._facts, self.name, payload, key, id, headers, when))
+
+    @overload
     def publish_many(
         self, payloads: Iterable[Any], *, key: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> list[str]:
-        """Add many messages in headrace's layout in few round trips; their IDs."""
-        return self.client.run(flows.publish_many(self.name, payloads, key, headers))
+    ) -> list[str]: ...
+
+    @overload
+    def publish_many(
+        self,
+        payloads: Iterable[Any],
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> list[str] | None: ...
+
+    def publish_many(
+        self,
+        payloads: Iterable[Any],
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        delay: Duration | None = None,
+        at: datetime | None = None,
+    ) -> list[str] | None:
+        """Add many messages in headrace's layout in few round trips; their IDs. With delay= or at=, later: None."""
+        when = publish_flows.parse_time(delay, at)
+        return self.client.run(publish_flows.publish_many(self.client._facts, self.name, payloads, key, headers, when))
 
     # Reading
 

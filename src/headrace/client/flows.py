@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from headrace.client import layout, requests
+from headrace.client import requests
 from headrace.client.capabilities import Capabilities, probe
 from headrace.client.explain import no_group, not_a_stream
 from headrace.client.flow import Flow
@@ -22,8 +22,6 @@ PAGE: Final = 500  # Entries fetched per call by everything that pages.
 BATCH: Final = 1000  # Requests sent in one go.
 CLAIM_POLL_MS: Final = 1000  # How often idle entries are looked for on a server without CLAIM.
 QUEUE_MARK: Final = "hr:queue"  # The group that makes a stream a queue, on servers without RQ.*.
-PUBLISH_ID_WINDOW_MS: Final = 24 * 3_600_000  # For how long a publish id is remembered.
-PUBLISH_ID_LIMIT: Final = 1_000_000  # And how many of them per stream.
 
 # Values are text, bytes or numbers, checked when added; said to mypy, {"id": "17", "cups": 2} would not pass.
 Fields = Mapping[str, Any] | Iterable[tuple[str | bytes, str | bytes]]
@@ -137,52 +135,6 @@ def send_batch(batch: list[Request[Any]]) -> Flow[list[Any]]:
         if isinstance(reply, HeadraceError):
             raise reply
     return list(replies)
-
-
-def publish(
-    facts: Facts, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None
-) -> Flow[str]:
-    pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
-    if id is None:
-        return (yield from requests.add(stream, pairs, "*", ()).run())
-    return (yield from add_once(facts, stream, pairs, id))
-
-
-def publish_many(
-    stream: str, payloads: Iterable[Any], key: str | None, headers: Mapping[str, str] | None
-) -> Flow[list[str]]:
-    check_several(payloads, "the payloads to publish")
-    many = (layout.encode_entry(payload, key=key, headers=headers) for payload in payloads)
-    return (yield from add_many(stream, many, ()))
-
-
-def add_once(facts: Facts, stream: str, pairs: Sequence[tuple[bytes, bytes]], id: str) -> Flow[str]:
-    """Add an entry unless one with this publish id was added within the window; either way, the entry's ID."""
-    words = tuple(word for pair in pairs for word in pair)
-    known = yield from capabilities(facts)
-
-    def decode(reply: Any) -> str:
-        return requests.text(reply[0])
-
-    window, limit = PUBLISH_ID_WINDOW_MS, PUBLISH_ID_LIMIT
-    if known.has_native_steps:
-        argv: tuple[Word, ...] = (
-            "HR.ADD",
-            stream,
-            "ID",
-            id,
-            "WINDOW",
-            window,
-            "MAX",
-            limit,
-            "FIELDS",
-            len(words),
-            *words,
-        )
-        return (yield from Request(argv, decode, stream, is_repeatable=True).run())
-    keys = (stream, beside(stream, "ids"), beside(stream, "ids:age"))
-    arguments: tuple[Word, ...] = (id, window, limit, *words)
-    return (yield from run_step(facts.scripts, "add", keys, arguments, decode, is_repeatable=True))
 
 
 # Trimming

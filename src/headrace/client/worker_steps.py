@@ -10,11 +10,11 @@ from typing import Any, Final, TypeVar
 
 from headrace.client import requests
 from headrace.client.flow import Flow
-from headrace.client.flows import Facts, capabilities
+from headrace.client.flows import Facts, beside, capabilities
 from headrace.client.functions import run_step
 from headrace.client.requests import Request, Word
 from headrace.client.results import Entry, encode_text
-from headrace.client.worker_keys import group_keys, stream_keys
+from headrace.client.worker_keys import group_keys, is_again, stream_keys
 from headrace.errors import ConfigError
 
 T = TypeVar("T")
@@ -101,7 +101,7 @@ def due(facts: Facts, stream: str, group: str, consumer: str, count: int) -> Flo
     At most `count` of each. NotFound when the group is missing.
     """
     streams, groups = stream_keys(stream), group_keys(stream, group)
-    keys = (streams.delayed, streams.bodies, groups.due, groups.attempts, groups.again)
+    keys = (streams.delayed, streams.bodies, groups.due, groups.attempts, groups.again, beside(stream, "ids"))
 
     def decode(reply: Any) -> Due:
         wait_ms = requests.number(reply[1])
@@ -148,7 +148,7 @@ def settle(
 ) -> Flow[list[bool]]:
     """Acknowledge, retry and bury. Per ID in the order given, whether it was settled; if not, it is not ours any more.
 
-    An acknowledged entry is deleted once no group needs it, unless kept.
+    An acknowledged entry is deleted once no group needs it, unless kept; those of the stream `again` always.
     """
     groups = group_keys(stream, group)
     flags: list[bool] = []
@@ -156,7 +156,8 @@ def settle(
         words = [word for clause in part for word in clause_words(clause)]
         targets = [key for clause in part for key in clause_keys(clause)]
         keys = (groups.due, groups.attempts, groups.dead, *dict.fromkeys(targets))
-        argv: tuple[Word, ...] = (group, consumer, *(("KEEP",) if keep else ()), *words)
+        keep_word = ("KEEP",) if keep and not is_again(stream, group) else ()
+        argv: tuple[Word, ...] = (group, consumer, *keep_word, *words)
         flags += yield from call(facts, "SETTLE", stream, keys, argv, read_flags)
     return flags
 

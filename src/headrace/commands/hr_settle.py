@@ -10,7 +10,7 @@ from headrace.commands.call import Call
 from headrace.commands.groups import pending_names
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_attempts import Attempts
-from headrace.commands.hr_keys import GroupKeys, is_again
+from headrace.commands.hr_keys import GroupKeys
 from headrace.commands.hr_steps import MOST, NO, NO_GROUP, TOO_MANY, YES, Holding, Step, check_room, find_consumer
 from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer, parse_within
@@ -97,7 +97,7 @@ def hr_settle(ctx: Call, argv: list[bytes]) -> Outcome:
         if clause.names:
             settle(step, argv, held, keys, clause, settled)
     if settled:
-        acknowledge(step, argv, held, keys, settled, keeps=keeps and not is_again(argv[1], argv[2]))
+        acknowledge(step, argv, held, keys, settled, keeps=keeps)
     return step.outcome(encode_array(replies))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client import flows, functions
+from headrace.client import flows, functions, publish_flows
 from headrace.errors import AccessDenied, CommandError, Refused, Unsupported, WrongType
 from support.deployments import KEEPS_EVERYTHING, KEEPS_NOTHING, Process, cluster_node
 from support.flavours import Spy
@@ -45,7 +45,7 @@ def test_the_library_is_loaded_once(server: Server, wire: Wire, connect: Callabl
         for number in range(3):
             client.stream("s").publish({}, id=f"order-{number}")
 
-    assert libraries(wire) == [b"headrace_2"]
+    assert libraries(wire) == [functions.LIBRARY.encode()]
     assert calls_of(server, "function|load") == 1
     assert wire("XLEN s") == 3
 
@@ -84,7 +84,7 @@ def test_clients_that_load_at_the_same_moment_do_not_disturb_each_other(
         ids = set(threads.map(lambda stream: stream.publish({}, id="order-1"), streams))
 
     assert len(ids) == 1
-    assert libraries(wire) == [b"headrace_2"]
+    assert libraries(wire) == [functions.LIBRARY.encode()]
 
 
 def test_two_versions_live_side_by_side(
@@ -93,11 +93,11 @@ def test_two_versions_live_side_by_side(
     old = connect().stream("s").publish({}, id="order-1")
 
     with monkeypatch.context() as newer:
-        newer.setattr(functions, "LIBRARY", "headrace_3")
+        newer.setattr(functions, "LIBRARY", "headrace_newer")
         assert connect().stream("s").publish({}, id="order-1") == old
 
     assert connect().stream("s").publish({}, id="order-1") == old
-    assert libraries(wire) == [b"headrace_2", b"headrace_3"]
+    assert libraries(wire) == [functions.LIBRARY.encode(), b"headrace_newer"]
 
 
 def test_what_the_steps_changed_is_the_same_after_a_restart_from_the_log(kind: Kind, way: str) -> None:
@@ -366,7 +366,7 @@ def test_many_publishers_with_the_same_id_add_one_entry(wire: Wire, connect: Cal
 
 
 def test_an_id_is_forgotten_after_its_window(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "PUBLISH_ID_WINDOW_MS", 500)
+    monkeypatch.setattr(publish_flows, "PUBLISH_ID_WINDOW_MS", 500)
     first = stream.publish({}, id="order-1")
 
     wait_until(lambda: stream.publish({}, id="order-1") != first, "the id to be forgotten")
@@ -377,13 +377,13 @@ def test_an_id_is_forgotten_after_its_window(stream: Any, monkeypatch: pytest.Mo
 def test_an_id_of_another_window_counts_by_its_age(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while it is still stored: only the age decides."""
     first = stream.publish({}, id="order-1")
-    monkeypatch.setattr(flows, "PUBLISH_ID_WINDOW_MS", 0)
+    monkeypatch.setattr(publish_flows, "PUBLISH_ID_WINDOW_MS", 0)
 
     assert stream.publish({}, id="order-1") != first
 
 
 def test_the_oldest_ids_go_when_there_are_too_many(wire: Wire, stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flows, "PUBLISH_ID_LIMIT", 2)
+    monkeypatch.setattr(publish_flows, "PUBLISH_ID_LIMIT", 2)
     ids = {name: stream.publish({}, id=name) for name in ("c", "b", "a")}
 
     assert stream.publish({}, id="b") == ids["b"]

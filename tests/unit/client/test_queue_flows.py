@@ -5,6 +5,7 @@ import pytest
 from headrace.client import list_flows, queue_flows
 from headrace.client.capabilities import Capabilities
 from headrace.client.flows import Facts
+from headrace.client.functions import LIBRARY
 from headrace.client.queue_flows import MOST, MOST_BYTES, PushOptions
 from headrace.errors import CommandError, ConfigError, ConnectionLost, Unsupported
 
@@ -95,10 +96,10 @@ def test_elsewhere_the_client_waits_for_a_signal_and_pops_again():
     asked, found = drive(queue_flows.pop(OTHERS, ["a", "b"], 1, 60_000), [[], [b"5-0", b"0-0"], None, rows(1, 1)])
 
     assert words(asked) == [
-        "FCALL headrace_2_queue_pop 2 a b COUNT 1",
-        "FCALL headrace_2_queue_wait 2 a b",
+        f"FCALL {LIBRARY}_queue_pop 2 a b COUNT 1",
+        f"FCALL {LIBRARY}_queue_wait 2 a b",
         "XREAD COUNT 1 BLOCK 1000 STREAMS a b 5-0 0-0",
-        "FCALL headrace_2_queue_pop 2 a b COUNT 1",
+        f"FCALL {LIBRARY}_queue_pop 2 a b COUNT 1",
     ]
     assert len(found) == 1
 

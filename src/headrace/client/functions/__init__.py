@@ -1,9 +1,10 @@
 """Steps that a plain Redis or Valkey lacks, run inside the server so that they are one step there too.
 
-Each `NAME.lua` beside this file is the body of one step, but for `queue.lua`, which those of reliable queues share. A
-step is loaded as part of a library of Redis Functions (named by version, so that two versions live side by side), or
-run by EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or a failover, gets
-it again at the next call. Where scripts are refused too, the features that need a step say so; the others go on.
+Each `NAME.lua` beside this file is the body of one step, but for those that several share: `publish.lua`, `queue.lua`
+and `worker.lua`. A step is loaded as part of a library of Redis Functions (named by version, so that two versions live
+side by side), or run by EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or
+a failover, gets it again at the next call. Where scripts are refused too, the features that need a step say so; the
+others go on.
 """
 
 from collections.abc import Callable
@@ -18,14 +19,23 @@ from headrace.errors import AccessDenied, CommandError, HeadraceError, Unsupport
 
 T = TypeVar("T")
 
-VERSION: Final = 2  # Raised whenever a step changes what it does or how it is called.
+VERSION: Final = 3  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
-QUEUE_STEPS: Final = (
-    "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop", "queue_push",
-    "queue_pushx", "queue_recover", "queue_wait",
-)  # fmt: skip
-STEPS: Final = ("ackdel", "add", "claim", "trim", *QUEUE_STEPS)
-REFUSED_WHEN_FULL: Final = ("add", "queue_push", "queue_pushx")  # A server that is out of memory runs all others.
+# Steps by the file that they share; those of the first row share nothing.
+ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "": ("ackdel", "claim", "trim"),
+    "publish": ("add", "delay"),
+    "queue": (
+        "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop",
+        "queue_push", "queue_pushx", "queue_recover", "queue_wait",
+    ),
+    "worker": (
+        "worker_due", "worker_extend", "worker_release", "worker_settle", "worker_start", "worker_sweep",
+    ),
+}  # fmt: skip
+STEPS: Final = tuple(step for steps in ROOMS.values() for step in steps)
+# A server that is out of memory runs all others.
+REFUSED_WHEN_FULL: Final = ("add", "delay", "queue_push", "queue_pushx")
 NOT_THERE: Final = ("unknown command", "runs no Lua", "Could not find scripting engine", "Engine 'lua' not found")
 
 
@@ -44,7 +54,10 @@ def read_file(name: str) -> str:
 @cache
 def body_of(step: str) -> str:
     """A step as a script, with all it needs."""
-    return read_file("queue") + read_file(step) if step in QUEUE_STEPS else read_file(step)
+    for room, steps in ROOMS.items():
+        if room and step in steps:
+            return read_file(room) + read_file(step)
+    return read_file(step)
 
 
 @cache
@@ -54,7 +67,12 @@ def digest_of(step: str) -> str:
 
 
 def library_source() -> str:
-    return f"#!lua name={LIBRARY}\n{read_file('queue')}" + "".join(registration(step) for step in STEPS)
+    """All steps. What those of one kind share is hidden from the others by a block."""
+    parts = [f"#!lua name={LIBRARY}\n"]
+    for room, steps in ROOMS.items():
+        shared = read_file(room) if room else ""
+        parts.append(f"do\n{shared}{''.join(registration(step) for step in steps)}end\n")
+    return "".join(parts)
 
 
 def registration(step: str) -> str:
@@ -92,11 +110,24 @@ def run_step(
         raise refusal(step) from error
 
 
+def request_step(
+    scripts: Scripts, step: str, keys: tuple[str, ...], arguments: tuple[Word, ...], decode: Callable[[Any], T]
+) -> Request[T]:
+    """A step that was run already, to be sent along with others. `is_missing` tells when it must be run again."""
+    way = ("FCALL", f"{LIBRARY}_{step}") if scripts.uses_functions else ("EVALSHA", digest_of(step))
+    return Request((*way, len(keys), *keys, *arguments), decode, keys[0])
+
+
+def is_missing(error: HeadraceError) -> bool:
+    """The server has lost our steps, and did nothing."""
+    return isinstance(error, CommandError) and (error.prefix == "NOSCRIPT" or "Function not found" in str(error))
+
+
 def run_function(call: Request[T], key: str) -> Flow[T]:
     try:
         return (yield from call.run())
     except CommandError as error:
-        if "Function not found" not in str(error):
+        if not is_missing(error):
             raise
     yield from load_library(key)
     return (yield from call.run())
@@ -115,7 +146,7 @@ def run_script(call: Request[T], call_with_text: Request[T]) -> Flow[T]:
     try:
         return (yield from call.run())
     except CommandError as error:
-        if error.prefix != "NOSCRIPT":
+        if not is_missing(error):
             raise
     return (yield from call_with_text.run())
 
