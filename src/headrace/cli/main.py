@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli import ack, claim, groups, pending, pipeline, publish, queues, serve, streams, tail
+from headrace.cli import ack, backup, claim, groups, pending, pipeline, publish, queues, restore, serve, streams, tail
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import Command, Url, WrongUsage
@@ -73,6 +73,8 @@ app.command("claim", cls=Command)(claim.claim)
 app.command("ack", cls=Command)(ack.ack)
 app.add_typer(queues.app, name="queues")
 app.add_typer(pipeline.app, name="pipeline")
+app.command("backup", cls=Command)(backup.backup)
+app.command("restore", cls=Command)(restore.restore)
 
 
 def run() -> None:

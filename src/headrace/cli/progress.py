@@ -41,6 +41,21 @@ def shown_progress(what: str) -> Iterator[Update | None]:
         yield update
 
 
+@contextmanager
+def shown_bytes(what: str) -> Iterator[Callable[[int, int], None]]:
+    """update(done, total) shows bytes and how fast they go."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 class Pace:
     """Entries per second from the first look on: what lies before is the start of Spark."""
 

@@ -150,6 +150,8 @@ def persistence_facts(state: State) -> Facts:
     if keeping.is_durable:
         facts["aof_current_size"] = keeping.log_bytes
         facts["aof_base_size"] = keeping.base_bytes
+    if keeping.folder_id:
+        facts["folder_id"] = keeping.folder_id
     return facts
 
 

@@ -7,7 +7,7 @@ The server fills in the facts; SAVE and its relatives leave their wish here, and
 class Keeping:
     __slots__ = (
         "is_durable", "is_saving", "is_wanted", "is_last_good", "is_full", "last_save_s", "log_bytes", "base_bytes",
-        "savers", "reloads",
+        "savers", "reloads", "folder_id",
     )  # fmt: skip
 
     def __init__(self, now_s: int) -> None:
@@ -16,6 +16,7 @@ class Keeping:
         self.is_wanted = False  # Somebody asked for one.
         self.is_last_good = True
         self.is_full = False  # There is no room for the journal.
+        self.folder_id = ""  # Of the folder, for those who look at it on the disk. Another start has another one.
         self.last_save_s = now_s
         self.log_bytes = 0
         self.base_bytes = 0  # Of the last checkpoint.

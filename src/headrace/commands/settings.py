@@ -125,6 +125,7 @@ DECLARED: Final = [
         purpose="When the journal is synced: before every reply, once a second, or when the system likes.",
     ),
     fixed(Setting("enable-debug-command", "boolean", "no", "Whether `serve --enable-debug-command` allowed DEBUG.")),
+    fixed(Setting("dir", "text", "", "The folder that keeps the data. Empty: nothing is kept.")),
     fixed(Setting("databases", "integer", "16", "Numbered databases.", low=1, high=MAX_INT)),
     fixed(Setting("port", "integer", "0", "The TCP port.", high=65535)),
     inert(Setting("timeout", "integer", "0", "Silent clients are not closed.", high=MAX_INT)),

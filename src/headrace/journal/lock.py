@@ -15,6 +15,12 @@ from headrace.errors import ConfigError
 NAME: Final = "lock"
 
 
+def folder_id(path: Path) -> str:
+    """Tells a folder in use from every other, also on other machines: the lock's place on the disk and its time."""
+    found = (path / NAME).stat()
+    return f"{found.st_ino:x}-{found.st_mtime_ns:x}"
+
+
 def lock_folder(path: Path) -> int:
     """Take the lock; the descriptor holds it until it is closed. ConfigError when another process has it."""
     descriptor = try_lock(path)

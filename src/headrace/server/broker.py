@@ -18,7 +18,7 @@ from headrace.clock import SystemClock
 from headrace.commands.call import State
 from headrace.errors import ConfigError, JournalError
 from headrace.journal.disk import RealDisk
-from headrace.journal.lock import lock_folder
+from headrace.journal.lock import folder_id, lock_folder
 from headrace.journal.memory_disk import MemoryDisk
 from headrace.server.conversation import Conversations
 from headrace.server.durability import Durability
@@ -78,6 +78,8 @@ def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -
     start_s = perf_counter()
     state.settings.assign("appendonly", "yes")
     state.settings.assign("appendfsync", fsync)
+    state.settings.assign("dir", str(disk.path.absolute()))
+    state.keeping.folder_id = folder_id(disk.path)
     gc.disable()  # Nothing that is loaded can be garbage.
     try:
         durability = Durability(state, disk)
