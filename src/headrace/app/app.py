@@ -29,7 +29,7 @@ from headrace.app.handlers import LEASE, Handler, declare, read_keep
 from headrace.app.middleware import Hooks, Middleware, Outgoing
 from headrace.app.publishing import Publisher
 from headrace.app.retries import Retries
-from headrace.client import flows, layout
+from headrace.client import flows, layout, publish_flows
 from headrace.client.async_client import AsyncClient
 from headrace.client.client import choose_url
 from headrace.client.times import Duration, parse_duration_ms
@@ -199,7 +199,9 @@ class App:
         if id is None and due_ms is None:
             return await publisher.add(stream, pairs)
         client = publisher.client
-        return await client.run(flows.add_once(client._facts, stream, pairs, id or ""))
+        if due_ms is not None:
+            return await client.run(publish_flows.add_later(client._facts, stream, pairs, ("AT", due_ms), id))
+        return await client.run(publish_flows.add_once(client._facts, stream, pairs, id or ""))
 
     async def publish_many(
         self, stream: str, payloads: Iterable[Any], *, key: str | None = None, headers: Mapping[str, str] | None = None

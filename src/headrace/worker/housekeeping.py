@@ -10,7 +10,7 @@ import time
 from typing import Final
 
 from headrace.app.app import App
-from headrace.client import flows, requests, worker_steps
+from headrace.client import flows, publish_flows, requests, worker_steps
 from headrace.client.async_client import AsyncClient
 from headrace.client.worker_keys import stream_keys
 from headrace.errors import ConnectionLost, HeadraceError
@@ -79,5 +79,6 @@ class Housekeeper:
             pairs = [pair for pair in entry.pairs if pair[0] != TARGET]
             if target is not None:
                 publish_id = f"{outbox}:{entry.id}"
-                await self.client.run(flows.add_once(self.client._facts, requests.text(target), pairs, publish_id))
+                flow = publish_flows.add_once(self.client._facts, requests.text(target), pairs, publish_id)
+                await self.client.run(flow)
             await self.client.run(requests.delete(outbox, [entry.id]).run())
