@@ -46,6 +46,7 @@ class App:
 
     def __init__(self, url: str | None = None, *, keep: Duration | bool | None = None) -> None:
         self._url = url
+        self.may_host = True  # Whether this process may host the broker of an embedded: folder.
         self.keep_ms = read_keep(keep)
         self.handlers: list[Handler] = []
         self.providers: dict[Any, Callable[..., Any]] = {}  # Type -> the function that makes one.
@@ -60,6 +61,10 @@ class App:
     def url(self) -> str:
         """The URL given, else HEADRACE_URL, else that of headrace.toml."""
         return choose_url(self._url)
+
+    def use_url(self, url: str) -> None:
+        """Another broker than the one it was declared with, as for --url."""
+        self._url = url
 
     # Declaring
 
@@ -160,7 +165,7 @@ class App:
         loop = asyncio.get_running_loop()
         publisher = self._lines.get(loop)
         if publisher is None:
-            publisher = self._lines[loop] = Publisher(AsyncClient(self.url))
+            publisher = self._lines[loop] = Publisher(AsyncClient(self.url, may_host=self.may_host))
         return publisher
 
     async def publish(

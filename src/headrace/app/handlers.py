@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headrace.app.retries import Retries, read_retries
@@ -103,6 +103,13 @@ def declare(
         publish_to=None if publish_to is None else check_name("publish_to", publish_to),
         keep_ms=read_keep(keep),
     )
+
+
+def with_concurrency(handler: Handler, concurrency: int) -> Handler:
+    """The same handler, for so many at once."""
+    most = MOST_CONCURRENCY if handler.is_async else MOST_THREADS
+    chosen = check_count("concurrency", concurrency, 1, 1, most)
+    return replace(handler, concurrency=chosen, prefetch=max(chosen, handler.batch or 0))
 
 
 def check_name(what: str, name: Any) -> str:

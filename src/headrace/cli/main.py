@@ -13,7 +13,21 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.cli import ack, backup, claim, groups, pending, pipeline, publish, queues, restore, serve, streams, tail
+from headrace.cli import (
+    ack,
+    backup,
+    claim,
+    groups,
+    pending,
+    pipeline,
+    publish,
+    queues,
+    restore,
+    serve,
+    streams,
+    tail,
+    worker,
+)
 from headrace.cli.exit_codes import CANNOT_CONNECT, CLOSED_PIPE, FAILURE, INTERRUPTED, NOT_FOUND, OK, USAGE
 from headrace.cli.output import ClosedPipe, say
 from headrace.cli.usage import Command, Url, WrongUsage
@@ -64,6 +78,7 @@ def headrace(
 
 
 app.command("serve", cls=Command)(serve.serve)
+app.command("worker", cls=Command)(worker.worker)
 app.command("publish", cls=Command)(publish.publish)
 app.command("tail", cls=Command)(tail.tail)
 app.add_typer(streams.app, name="streams")

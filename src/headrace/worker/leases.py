@@ -20,8 +20,9 @@ LONGEST_TICK_S: Final = 1.0
 
 
 class LeaseKeeper:
-    def __init__(self, url: str, sources: list[Source]) -> None:
+    def __init__(self, url: str, sources: list[Source], *, may_host: bool) -> None:
         self.url = url
+        self.may_host = may_host
         self.sources = sources
         self.ending = threading.Event()
         lease_s = min([source.lease_ms for source in sources], default=30_000) / 1000
@@ -37,7 +38,7 @@ class LeaseKeeper:
         self.thread.join(self.timeout_s + 1)
 
     def run(self) -> None:
-        with Client(self.url, timeout=self.timeout_s) as client:
+        with Client(self.url, timeout=self.timeout_s, may_host=self.may_host) as client:
             facts = client._facts
             while not self.ending.wait(self.tick_s):
                 for source in self.sources:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Final
 
 from headrace.app.app import App
 from headrace.app.context import Context, Effect, FollowUp
@@ -27,6 +27,8 @@ from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide
 from headrace.worker.outage import Outage
 from headrace.worker.settling import Settler
 from headrace.worker.source import Source
+
+THREAD_NAME: Final = "headrace handler"
 
 
 class Runner:
@@ -54,7 +56,9 @@ class Runner:
         self.next_retry_s = 0.0  # By the monotonic clock; 0: none is known.
         self.allowed_at_s = 0.0  # With a rate: when the next may begin.
         self.is_delayed = False
-        self.pool = None if handler.is_async else ThreadPoolExecutor(handler.concurrency, f"headrace {handler.name}")
+        self.pool = (
+            None if handler.is_async else ThreadPoolExecutor(handler.concurrency, f"{THREAD_NAME} {handler.name}")
+        )
         self.has_settle_hooks = self.hooks.has("before_ack", "after_ack", "before_retry", "after_retry", "after_bury")
         self.run_one = self.run_plain if self.is_plain() else self.run_full
 

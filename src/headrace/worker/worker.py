@@ -10,10 +10,13 @@ for other workers at once.
 """
 
 import asyncio
+import os
 import signal
+import sys
+import threading
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from headrace.app.app import SHUTDOWN_TIMEOUT, App
 from headrace.client.async_client import AsyncClient
@@ -27,6 +30,7 @@ from headrace.worker.housekeeping import Housekeeper
 from headrace.worker.leases import LeaseKeeper
 from headrace.worker.outage import Outage
 from headrace.worker.providing import make_values, values_for
+from headrace.worker.running import THREAD_NAME
 
 GIVE_BACK_S: Final = 5.0  # For settling and giving back at the end, when the broker is slow or away.
 
@@ -85,7 +89,7 @@ class Worker:
 
     async def start(self) -> None:
         try:
-            client = AsyncClient(self.app.url)
+            client = AsyncClient(self.app.url, may_host=self.app.may_host)
             self.stack.push_async_callback(client.close)
             values = await make_values(self.app, self.stack)
             for handler in self.app.handlers:
@@ -96,7 +100,8 @@ class Worker:
         except BaseException:
             await self.stack.aclose()
             raise
-        self.leases = LeaseKeeper(self.app.url, [source for one in self.consumers for source in one.sources])
+        sources = [source for consumer in self.consumers for source in consumer.sources]
+        self.leases = LeaseKeeper(self.app.url, sources, may_host=self.app.may_host)
         self.leases.start()
         for consumer in self.consumers:
             consumer.start()
@@ -141,18 +146,37 @@ class Worker:
                 consumer.runner.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT, **_: Any) -> None:
+def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
     """Run a worker in this process until SIGTERM or Ctrl-C."""
-    asyncio.run(work(app, shutdown_timeout))
+    asyncio.run(work(app, shutdown_timeout, watches_stdin=False))
+    end_now_if_threads_hang()
 
 
-async def work(app: App, shutdown_timeout: Duration) -> None:
+def run_as_child(app: App, shutdown_timeout: Duration) -> None:
+    """The same for a process of a supervisor: the end of its stdin is the end of that one."""
+    asyncio.run(work(app, shutdown_timeout, watches_stdin=True))
+    end_now_if_threads_hang()
+
+
+async def work(app: App, shutdown_timeout: Duration, *, watches_stdin: bool) -> None:
     worker = Worker(app, shutdown_timeout=shutdown_timeout)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, worker.stop)
+    if watches_stdin:
+        loop.add_reader(sys.stdin.fileno(), worker.stop)  # Nothing is ever written to it: readable means closed.
     try:
         await worker.run()
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
+        if watches_stdin:
+            loop.remove_reader(sys.stdin.fileno())
+
+
+def end_now_if_threads_hang() -> None:
+    """A plain function that outlived its shutdown timeout would keep the process from ending: its message went back."""
+    if any([thread.name.startswith(THREAD_NAME) for thread in threading.enumerate()]):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
