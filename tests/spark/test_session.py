@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 from headrace import Client
 from headrace.pipeline import session
 
@@ -92,18 +94,19 @@ except ConfigError as error:
     assert "nonsense" in ended.stderr
 
 
-def test_a_session_runs_python_of_this_environment(spark: Any) -> None:
+def test_a_session_runs_python_and_pyspark_of_this_environment(spark: Any) -> None:
     def interpreters(batches: Any) -> Any:
         import sys
 
         import pyarrow as pa
+        import pyspark
 
         for _ in batches:
-            yield pa.RecordBatch.from_pydict({"python": [sys.executable]})
+            yield pa.RecordBatch.from_pydict({"python": [sys.executable], "pyspark": [pyspark.__file__]})
 
-    rows = spark.range(1).mapInArrow(interpreters, "python string").collect()
+    rows = spark.range(1).mapInArrow(interpreters, "python string, pyspark string").collect()
 
-    assert [row.python for row in rows] == [sys.executable]
+    assert [tuple(row) for row in rows] == [(sys.executable, pyspark.__file__)]
 
 
 def test_a_session_that_is_there_is_taken(spark: Any) -> None:

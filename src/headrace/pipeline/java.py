@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import site
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,8 @@ exec {java} "$@"
 
 PYTHON_SCRIPT: Final = """\
 #!/bin/sh
-# Python for Spark, at a path without spaces.
+# Python for Spark, at a path without spaces, and with the PySpark that is installed.
+PYTHONPATH=${{PYTHONPATH#{archives}}}
 exec {python} "$@"
 """
 
@@ -47,11 +49,28 @@ def java_home(environment: Mapping[str, str]) -> Path:
     return wrapper_home(SCRIPT.format(java=shlex.quote(str(find_java(environment)))), environment, "java")
 
 
-def python_command(python: str, environment: Mapping[str, str]) -> str:
-    """What Spark shall take for PYSPARK_PYTHON: with spaces in its path, Spark would find no formats by itself."""
-    if shlex.quote(python) == python:
+def python_command(python: str, environment: Mapping[str, str], archives: str = "") -> str:
+    """What Spark shall take for PYSPARK_PYTHON: with spaces in its path, Spark would find no formats by itself.
+
+    Where `archives` are first on the path of a worker, they are taken off.
+    """
+    is_plain = shlex.quote(python) == python
+    if is_plain and not archives:
         return python
-    return str(wrapper_home(PYTHON_SCRIPT.format(python=shlex.quote(python)), environment, "python") / "bin" / "python")
+    script = PYTHON_SCRIPT.format(python=shlex.quote(python), archives=shlex.quote(archives))
+    command = str(wrapper_home(script, environment, "python") / "bin" / "python")
+    return python if is_plain and shlex.quote(command) != command else command
+
+
+def installed_archives(spark_home: Path) -> str:
+    """What Spark puts on the path of its workers, where the same is installed; "" where it is not.
+
+    Spark's Python lies in archives too. From there a worker takes three times as long to start: nothing is compiled.
+    """
+    folder, packages = spark_home / "python" / "lib", spark_home.parent
+    archives = [folder / "pyspark.zip", *folder.glob("py4j-*-src.zip")]
+    is_installed = str(packages) in site.getsitepackages() and (packages / "py4j").is_dir()
+    return "".join(f"{path}{os.pathsep}" for path in archives) if is_installed and len(archives) == 2 else ""
 
 
 def wrapper_home(script: str, environment: Mapping[str, str], name: str) -> Path:

@@ -153,13 +153,14 @@ def variables(given: Mapping[str, str], *, is_local: bool) -> dict[str, str]:
     """
     import pyspark
 
-    from headrace.pipeline.java import java_home, python_command
+    from headrace.pipeline.java import installed_archives, java_home, python_command
 
-    python = python_command(sys.executable, given)
+    home = Path(pyspark.__file__).parent
+    python = python_command(sys.executable, given, installed_archives(home) if is_local else "")
     wanted = {
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),  # Spark's own search breaks on a path with spaces.
+        "SPARK_HOME": str(home),  # Spark's own search breaks on a path with spaces.
     }
     if is_local:
         wanted["SPARK_LOCAL_IP"] = LOOPBACK

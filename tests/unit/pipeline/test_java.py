@@ -197,3 +197,34 @@ def test_a_python_at_a_path_with_spaces_is_given_to_spark_by_one_without(tmp_pat
     assert " " not in command
     assert subprocess.run([command, "a b"], capture_output=True, text=True, check=True).stdout == "1:a b\n"
     assert java.python_command("/usr/bin/python3", {}) == "/usr/bin/python3"
+
+
+def make_spark_home(packages: Path) -> Path:
+    """Where pip puts PySpark: with its archives, and py4j beside it."""
+    for folder in ("py4j", "pyspark/python/lib"):
+        (packages / folder).mkdir(parents=True)
+    for name in ("pyspark.zip", "py4j-0.10.9.9-src.zip"):
+        (packages / "pyspark" / "python" / "lib" / name).touch()
+    return packages / "pyspark"
+
+
+def test_a_worker_takes_the_pyspark_that_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_spark_home(tmp_path / "site $packages")
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$PYTHONPATH"\n')
+    python.chmod(0o755)
+    assert java.installed_archives(home) == ""  # Python would not find what lies there.
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(home.parent)])
+
+    command = java.python_command(str(python), {"XDG_CACHE_HOME": str(tmp_path)}, java.installed_archives(home))
+
+    first = f"{home}/python/lib/pyspark.zip:{home}/python/lib/py4j-0.10.9.9-src.zip"
+    for given, left in [(f"{first}:core.jar:mine", "core.jar:mine"), ("mine", "mine"), (f"mine:{first}",) * 2]:
+        told = subprocess.run([command], env={"PYTHONPATH": given}, capture_output=True, text=True, check=True)
+        assert told.stdout == f"{left}\n"
+
+
+def test_a_cache_at_a_path_with_spaces_costs_workers_a_slower_start_and_no_more(tmp_path: Path) -> None:
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "a cache")}
+
+    assert java.python_command("/usr/bin/python3", environment, "a.zip:") == "/usr/bin/python3"

@@ -11,7 +11,6 @@ import pytest
 
 import headrace.pipeline
 from headrace.errors import ConfigError
-from headrace.pipeline.java import python_command
 from headrace.pipeline.session import check_packages, check_shell, environment, quiet_logs, session, variables
 
 FITTING = {"pyspark": "4.3.0", "pyarrow": "26.0.1", "pandas": "2.3.3", "numpy": "2.4.6"}
@@ -61,10 +60,14 @@ def test_a_missing_bash_is_told(tmp_path: Path) -> None:
         check_shell({"PATH": str(tmp_path)})
 
 
+TELL = "import sys; print(sys.executable, sys.prefix)"
+
+
 def test_workers_run_the_python_of_the_driver_and_find_headrace() -> None:
     found = variables({"PATH": os.environ["PATH"], "PYTHONPATH": "mine"}, is_local=True)
 
-    assert found["PYSPARK_PYTHON"] == python_command(sys.executable, {})
+    told = subprocess.run([found["PYSPARK_PYTHON"], "-c", TELL], check=True, capture_output=True, text=True, env={})
+    assert told.stdout.split() == [sys.executable, sys.prefix]
     assert found["SPARK_LOCAL_IP"] == "127.0.0.1"
     first, *rest = found["PYTHONPATH"].split(os.pathsep)
     assert Path(first, "headrace", "pipeline").is_dir() and Path(first, "pyspark_headrace").is_dir()
