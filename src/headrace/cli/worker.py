@@ -41,7 +41,10 @@ def worker(
     reload: Annotated[bool, typer.Option("--reload", help="Start anew when a Python file here changes.")] = False,
     url: Url = None,
 ) -> None:
-    """Run the handlers of an app until SIGTERM or Ctrl-C. What is not finished then goes back at once."""
+    """Run the handlers of an app until SIGTERM or Ctrl-C. What is not finished then goes back at once.
+
+    Example: headrace worker app:app --processes 2
+    """
     is_child = os.environ.pop(CHILD, "") == "1"
     set_up_logs(is_one_of_several=is_child)
     app = load(place, os.environ.pop(CHILD_URL, None) or url, concurrency)
