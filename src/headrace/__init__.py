@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         StreamInfo,
         TrimReport,
     )
+    from headrace.server.public_broker import Broker
 
 __version__ = "0.1.0.dev0"
 
@@ -71,6 +72,7 @@ HOMES = {
     "headrace.client.async_linked_list": ("AsyncLinkedList",),
     "headrace.client.channels": ("Channel", "Channels", "Subscription"),
     "headrace.client.async_channels": ("AsyncChannel", "AsyncChannels", "AsyncSubscription"),
+    "headrace.server.public_broker": ("Broker",),
     "headrace.client.results": (
         "Claimed", "ConsumerInfo", "Element", "Entry", "GroupInfo", "Guarantee", "Message", "PendingEntry",
         "PendingSummary", "QueueInfo", "QueueStats", "StreamInfo", "TrimReport",
@@ -90,6 +92,7 @@ __all__ = [
     "Client", "Stream", "Group", "Queue", "Job", "LinkedList", "Channel", "Channels", "Subscription",
     "AsyncClient", "AsyncStream", "AsyncGroup", "AsyncQueue", "AsyncJob", "AsyncLinkedList", "AsyncChannel",
     "AsyncChannels", "AsyncSubscription",
+    "Broker",
     "Entry", "PendingEntry", "PendingSummary", "StreamInfo", "GroupInfo", "ConsumerInfo", "Claimed", "TrimReport",
     "Element", "QueueInfo", "QueueStats", "Message", "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",

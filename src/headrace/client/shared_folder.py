@@ -22,11 +22,12 @@ from typing import Any, Final
 from headrace.client.requests import Request
 from headrace.client.transport import AsyncListening, AsyncTransport, Listening, Published, Transport
 from headrace.client.urls import Target
-from headrace.errors import ClientClosed, ConfigError, ConnectionLost, Unreachable
+from headrace.errors import ClientClosed, ConfigError, ConnectionLost, HeadraceError, Unreachable
 from headrace.journal.lock import find_holder
 from headrace.journal.pointer import Pointer, answers, read_pointer
 
 HOSTING: Final = "headrace.server.hosting"  # Loaded by name, and only by those who host: the client knows no server.
+PREPARE_S: Final = 0.5  # How long an attached client lives before it gets ready to host.
 POLL_S: Final = 0.01  # How often to look while nobody hosts the folder yet.
 
 
@@ -83,7 +84,7 @@ class Seats:
             return self.seat
 
     def find(self) -> Seat | None:
-        if HOSTING in sys.modules and sys.modules[HOSTING].is_hosted_here(self.path):
+        if HOSTING in sys.modules and import_module(HOSTING).is_hosted_here(self.path):
             return self.host()
         pointer = read_pointer(self.path)
         if pointer is not None and pointer.is_here and answers(pointer):
@@ -104,7 +105,16 @@ class Seats:
         shown = f"{self.url} (hosted by process {pointer.pid})"
         target = Target(kind="unix", shown=shown, path=pointer.socket, protocol=self.target.protocol)
         kind = AsyncRedisTransport if self.is_async else RedisTransport
+        if self.may_host:
+            PREPARING.begin()
         return Seat(kind(target, self.timeout_s), None, pointer)
+
+    def closed(self, seat: Seat) -> HeadraceError:
+        """What to tell about a call whose seat was closed under it."""
+        if self.is_closed:
+            return ClientClosed(f"this client of {self.url} was closed during the call.")
+        seat.is_doubtful = True
+        return ConnectionLost(f"the host of {self.url} ended; whether the call took effect is unknown.")
 
     def check_time(self, deadline_s: float) -> None:
         """After a look in vain."""
@@ -158,6 +168,8 @@ class FolderTransport(Seats):
             except ConnectionLost:
                 seat.is_doubtful = True
                 raise
+            except ClientClosed as error:
+                raise self.closed(seat) from error
 
     def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
         deadline_s = time.monotonic() + timeout_s
@@ -173,6 +185,8 @@ class FolderTransport(Seats):
             except ConnectionLost:
                 seat.is_doubtful = True
                 raise
+            except ClientClosed as error:
+                raise self.closed(seat) from error
 
     def subscription(self) -> Listening:
         return FolderSubscription(self)
@@ -255,6 +269,8 @@ class AsyncFolderTransport(Seats):
             except ConnectionLost:
                 seat.is_doubtful = True
                 raise
+            except ClientClosed as error:
+                raise self.closed(seat) from error
 
     async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
         deadline_s = time.monotonic() + timeout_s
@@ -270,6 +286,8 @@ class AsyncFolderTransport(Seats):
             except ConnectionLost:
                 seat.is_doubtful = True
                 raise
+            except ClientClosed as error:
+                raise self.closed(seat) from error
 
     def subscription(self) -> AsyncListening:
         return AsyncFolderSubscription(self)
@@ -345,6 +363,36 @@ def explain(path: Path, shown: str, timeout_s: float, *, may_host: bool) -> str:
         f"Cannot reach {shown}: no process hosts the folder, and this one may not. Start one with "
         f'"headrace serve --dir {path}", or keep a client of the folder open in a program that may host it.'
     )
+
+
+# Being ready to host
+
+
+class Preparing:
+    """Loads the broker while another process hosts: when that one ends, everybody waits for the next.
+
+    Not at once: a program that lives for a moment only need not load it. Never while the process forks: the child
+    would find a half loaded module that nobody goes on loading.
+    """
+
+    def __init__(self) -> None:
+        self.timer: threading.Timer | None = None
+
+    def begin(self) -> None:
+        if self.timer is None and HOSTING not in sys.modules:
+            self.timer = threading.Timer(PREPARE_S, import_module, (HOSTING,))
+            self.timer.daemon = True
+            self.timer.start()
+
+    def wait(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer.join()
+            self.timer = None
+
+
+PREPARING: Final = Preparing()
+os.register_at_fork(before=PREPARING.wait)
 
 
 # Forked processes

@@ -108,6 +108,13 @@ def make_socket_path() -> str:
     raise ConfigError("there is no place for a socket file. Set XDG_RUNTIME_DIR to a short path.")
 
 
+def remove_old_socket(folder: Path, path: str) -> None:
+    """What a host left behind that was killed, if it lies where the new socket does. With the lock held."""
+    old = read_pointer(folder)
+    if old is not None and old.is_here and Path(old.socket).parent == Path(path).parent:
+        remove_socket(old.socket)
+
+
 def remove_socket(path: str) -> None:
     with contextlib.suppress(OSError):
         Path(path).unlink()

@@ -2,12 +2,9 @@
 
 import asyncio
 import contextlib
-import errno
 import gc
 import os
 import signal
-import socket
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +18,12 @@ from headrace.journal.disk import RealDisk
 from headrace.journal.lock import folder_id, lock_folder
 from headrace.journal.memory_disk import MemoryDisk
 from headrace.server.conversation import Conversations
+from headrace.server.doorway import Doorway
 from headrace.server.durability import Durability
 from headrace.server.keeper import Keeper
 from headrace.server.listener import Listener
+from headrace.server.sockets import open_port, open_socket_file
 
-BACKLOG = 511  # Connections the system may keep waiting for us, as Redis.
 CLOSING_S = 2.0  # How long a stop waits for the last replies to leave.
 
 
@@ -67,7 +65,7 @@ def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str],
         disk = RealDisk(path)
         lock = lock_folder(path)
         try:
-            runner.run(run(settings, ready, lambda state: load(state, disk, settings.fsync, say)))
+            runner.run(run(settings, ready, lambda state: load(state, disk, settings.fsync, say), say))
         finally:
             disk.close()
             os.close(lock)
@@ -80,13 +78,15 @@ def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -
     state.settings.assign("appendfsync", fsync)
     state.settings.assign("dir", str(disk.path.absolute()))
     state.keeping.folder_id = folder_id(disk.path)
+    collects = gc.isenabled()
     gc.disable()  # Nothing that is loaded can be garbage.
     try:
         durability = Durability(state, disk)
     except (JournalError, OSError) as error:
         raise JournalError(f"The data in {disk.path} cannot be used: {error}. Nothing was changed.") from error
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
     loaded = durability.loaded
     for note in loaded.notes:
         say(note)
@@ -116,7 +116,10 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def run(
-    settings: Settings, ready: Callable[[str], None], load: Callable[[State], Durability] | None = None
+    settings: Settings,
+    ready: Callable[[str], None],
+    load: Callable[[State], Durability] | None = None,
+    say: Callable[[str], None] = keep_silent,
 ) -> None:
     clock = SystemClock()
     state = State(clock.now_ms())
@@ -134,6 +137,7 @@ async def run(
     if keeper is not None:
         keeper.failed.add_done_callback(lambda _: stopped.set())
     servers: list[asyncio.AbstractServer] = []
+    doorway: Doorway | None = None
     socket_file: tuple[int, int] | None = None  # Ours, once it is there. Never that of another server, nor any file.
     try:
         urls: list[str] = []
@@ -147,10 +151,14 @@ async def run(
             servers.append(await open_socket_file(listener, settings.unixsocket))
             socket_file = identify(settings.unixsocket)
             urls.append(f"unix://{settings.unixsocket}")
+        if settings.folder is not None:
+            doorway = await open_doorway(settings.folder, listener, say)
         settle_memory()
         ready(" and ".join(urls))
         await stopped.wait()
     finally:
+        if doorway is not None:
+            doorway.close()
         for server in servers:
             server.close()
         listener.close()
@@ -161,6 +169,15 @@ async def run(
             with contextlib.suppress(OSError):
                 if identify(settings.unixsocket) == socket_file:
                     os.unlink(settings.unixsocket)
+
+
+async def open_doorway(folder: str, listener: Listener, say: Callable[[str], None]) -> Doorway | None:
+    """For programs that open the folder as embedded:FOLDER. Others come by port anyway."""
+    try:
+        return await Doorway.open(Path(folder), listener)
+    except ConfigError as error:
+        say(f"programs that open embedded:{folder} cannot attach: {error}")
+        return None
 
 
 def allow_debug(listener: Listener) -> None:
@@ -203,36 +220,3 @@ async def until_closed(listener: Listener) -> None:
     deadline = asyncio.get_running_loop().time() + CLOSING_S
     while listener.connections and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.01)
-
-
-async def open_port(listener: Listener, host: str, port: int) -> asyncio.Server:
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.create_server(listener.accept, host, port, backlog=BACKLOG)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise ConfigError(
-                f"Port {port} on {host} is already in use. Stop the other server, or choose another port with --port."
-            ) from error
-        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
-
-
-async def open_socket_file(listener: Listener, path: str) -> asyncio.AbstractServer:
-    """A socket file left behind by a dead server is replaced; a live one is not."""
-    if not path:
-        raise ConfigError("The path of the Unix socket is empty. Name a file with --unixsocket.")
-    if os.path.exists(path):
-        if not stat.S_ISSOCK(os.stat(path).st_mode):
-            raise ConfigError(f"{path} exists and is not a socket. Choose another path with --unixsocket.")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(path)
-            except OSError:
-                os.unlink(path)
-            else:
-                raise ConfigError(f"Another server listens on {path}. Stop it, or choose another path.")
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.create_unix_server(listener.accept, path, backlog=BACKLOG)
-    except OSError as error:
-        raise ConfigError(f"Cannot listen on {path}: {error.strerror or error}.") from error

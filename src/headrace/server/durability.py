@@ -66,6 +66,7 @@ class Durability:
         self.disk = disk
         self.segment_bytes = segment_bytes
         self.step_bytes = step_bytes
+        self.log_bytes = LOG_BYTES
         self.unreadable: JournalError | None = None
         self.segments: Segments
         self.folder: Folder
@@ -143,7 +144,7 @@ class Durability:
 
     def is_checkpoint_due(self) -> bool:
         """Whether the log has grown long enough to be worth one."""
-        return self.folder.log_bytes >= max(LOG_BYTES, self.folder.manifest.checkpoint_bytes)
+        return self.folder.log_bytes >= max(self.log_bytes, self.folder.manifest.checkpoint_bytes)
 
     def begin_checkpoint(self) -> bool:
         """Whether there was room for it."""

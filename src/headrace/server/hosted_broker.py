@@ -16,7 +16,7 @@ from headrace.server.durability import Durability
 from headrace.server.inprocess_broker import CRON_MS, InProcessBroker
 from headrace.server.keeper import Keeper
 from headrace.server.listener import Listener
-from headrace.server.turns import TurnSelector
+from headrace.server.turns import Turn, TurnSelector
 
 
 class HostedBroker(InProcessBroker):
@@ -31,7 +31,7 @@ class HostedBroker(InProcessBroker):
         self.durability = durability
         assert isinstance(self.lock, threading.Lock().__class__)
         self.selector = TurnSelector(self.lock)
-        self.turns = self.selector
+        self.turn = Turn(self.selector)
         self.loop: Any = None
         self.is_loop_called = False
 

@@ -17,18 +17,19 @@ import os
 import threading
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headrace.clock import SystemClock
 from headrace.commands.call import State
 from headrace.errors import ClientClosed, JournalError
 from headrace.journal.disk import RealDisk
 from headrace.journal.lock import try_lock
-from headrace.journal.pointer import make_socket_path, new_pointer, remove_pointer, remove_socket, write_pointer
-from headrace.server.broker import load, open_port, open_socket_file, until_closed
+from headrace.server.broker import load, until_closed
+from headrace.server.doorway import Doorway
 from headrace.server.hosted_broker import HostedBroker
+from headrace.server.sockets import open_port
 
-LOG_BYTES: Final = 1024 * 1024  # At its end a host leaves a checkpoint behind when the log is longer than this.
+LOG_BYTES: Final = 4 * 1024 * 1024  # A longer log is worth a checkpoint: a host must be quick to take over.
 
 log = logging.getLogger("headrace")
 
@@ -43,12 +44,14 @@ class Host:
         self.users = 0
         state = State(SystemClock().now_ms())
         try:
-            self.broker = HostedBroker(state, load(state, disk, fsync, log.info), str(path))
+            durability = load(state, disk, fsync, log.info)
+            durability.log_bytes = LOG_BYTES
+            self.broker = HostedBroker(state, durability, str(path))
         except BaseException:
             self.let_go()
             raise
-        self.servers: list[asyncio.AbstractServer] = []
-        self.socket_path = ""
+        self.doorway: Doorway | None = None
+        self.ports: list[asyncio.Server] = []
         self.stopping: asyncio.Event | None = None
         self.is_ready: Future[None] = Future()
         self.thread = threading.Thread(target=self.run, name="headrace", daemon=True)
@@ -89,9 +92,7 @@ class Host:
         broker.open()
         broker.keeper.failed.add_done_callback(lambda _: self.stop())
         try:
-            self.socket_path = make_socket_path()
-            self.servers.append(await open_socket_file(broker.listener, self.socket_path))
-            write_pointer(self.path, new_pointer(self.socket_path))
+            self.doorway = await Doorway.open(self.path, broker.listener)
             self.is_ready.set_result(None)
             await self.stopping.wait()
         finally:
@@ -105,10 +106,10 @@ class Host:
         """Hand the folder over, or after a failure just let go of it."""
         broker = self.broker
         try:
-            remove_pointer(self.path)
-            remove_socket(self.socket_path)
-            for server in self.servers:
-                server.close()
+            if self.doorway is not None:
+                self.doorway.close()
+            for port in self.ports:
+                port.close()
             if broker.failure is None:
                 broker.end(ClientClosed(f"the broker of {self.path} was closed by its process."))
             broker.listener.close()
@@ -132,21 +133,32 @@ class Host:
                 self.broker.loop.call_soon_threadsafe(self.stop)
         self.thread.join()
 
-    def open_port(self, host: str, port: int) -> int:
-        """Listen on a TCP port as well; its number."""
-        server = asyncio.run_coroutine_threadsafe(
-            open_port(self.broker.listener, host, port), self.broker.loop
-        ).result()
-        self.servers.append(server)
-        number: int = server.sockets[0].getsockname()[1]
-        self.broker.state.port = number
-        return number
+    def open_port(self, address: str, port: int) -> asyncio.Server:
+        """Listen on a TCP port as well."""
+        opening = open_port(self.broker.listener, address, port)
+        server = asyncio.run_coroutine_threadsafe(opening, self.broker.loop).result()
+        self.ports.append(server)
+        self.broker.state.port = server.sockets[0].getsockname()[1]
+        return server
+
+    def close_port(self, server: asyncio.Server) -> None:
+        with contextlib.suppress(RuntimeError):  # The loop is closed: the host has failed.
+            self.broker.loop.call_soon_threadsafe(self.drop_port, server)
+
+    def drop_port(self, server: asyncio.Server) -> None:
+        self.ports.remove(server)
+        places = [one.getsockname() for one in server.sockets]
+        server.close()
+        for connection in list(self.broker.listener.connections.values()):
+            if connection.transport.get_extra_info("sockname") in places:
+                connection.transport.close()
 
     def leave_behind(self) -> None:
         """In a forked process: close what the parent must be the only one to hold."""
         os.close(self.lock)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        sockets = [one for server in self.servers for one in getattr(server, "sockets", ())]
+        servers: list[Any] = [*self.ports, *([self.doorway.server] if self.doorway is not None else [])]
+        sockets = [one for server in servers for one in server.sockets]
         sockets += [one.transport.get_extra_info("socket") for one in self.broker.listener.connections.values()]
         for one in sockets:
             with contextlib.suppress(OSError, AttributeError):  # One that was just being closed.

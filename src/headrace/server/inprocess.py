@@ -38,9 +38,7 @@ class Lines:
     def start(self, argv: list[bytes]) -> Line:
         """Run a command on a free line. It may have to wait."""
         broker = self.broker
-        if broker.turns is not None:
-            broker.turns.queue_up()
-        with broker.lock:
+        with broker.turn, broker.lock:
             line = self.spare.pop() if self.spare else self.open_line()
             if line.call.is_closing:  # Closed by CLIENT KILL while nobody used it.
                 self.close_line(line)
@@ -57,7 +55,7 @@ class Lines:
     def go_on(self, line: Line, argv: list[bytes]) -> None:
         """Run one more command on a line."""
         broker = self.broker
-        with broker.lock:
+        with broker.turn, broker.lock:
             if line.call.is_closing:
                 raise self.broken()
             broker.execute(line.call, argv)
@@ -87,7 +85,7 @@ class Lines:
             call.is_halted or (call.is_gated and is_set_apart(call)) or call.resp3 or call.watching or call.name
             or call.db.number != 0 or len(self.spare) >= SPARE_LINES
         ):  # fmt: skip
-            with self.broker.lock:
+            with self.broker.turn, self.broker.lock:
                 self.close_line(line)
         else:
             self.spare.append(line)
@@ -96,7 +94,7 @@ class Lines:
         """Give up a line in the middle of a call. Whatever it may still be sent reaches nobody."""
         if self.is_left_behind():
             return
-        with self.broker.lock:
+        with self.broker.turn, self.broker.lock:
             self.close_line(line)
 
     def open_line(self) -> Line:
@@ -125,7 +123,7 @@ class Lines:
         self.is_closed = True
         if self.is_left_behind():
             return
-        with self.broker.lock:
+        with self.broker.turn, self.broker.lock:
             for line in list(self.opened.values()):
                 self.close_line(line)
             self.spare.clear()
@@ -219,13 +217,13 @@ class Transport(Lines):
         """Before the reply is given, the journal has what it is about."""
         deadline_s = time.monotonic() + timeout_s
         try:
-            with self.broker.lock:
+            with self.broker.turn, self.broker.lock:
                 is_kept = self.broker.keep()
             while not is_kept:
                 if time.monotonic() > deadline_s:
                     raise self.no_room(timeout_s)
                 time.sleep(ROOM_S)
-                with self.broker.lock:
+                with self.broker.turn, self.broker.lock:
                     is_kept = self.broker.has_room()
         except BaseException:
             self.drop(line)
@@ -237,7 +235,7 @@ class Transport(Lines):
         deadline_s = time.monotonic() + timeout_s
         try:
             while True:
-                with self.broker.lock:
+                with self.broker.turn, self.broker.lock:
                     woken.clear()
                     if self.is_answered(line):
                         return
@@ -326,7 +324,7 @@ class AsyncTransport(Lines):
                 if time.monotonic() > deadline_s:
                     raise self.no_room(timeout_s)
                 await asyncio.sleep(ROOM_S)
-                with broker.lock:
+                with broker.turn, broker.lock:
                     is_kept = broker.has_room()
         except BaseException:
             self.drop(line)
@@ -338,7 +336,7 @@ class AsyncTransport(Lines):
         try:
             while True:
                 future = loop.create_future()
-                with self.broker.lock:
+                with self.broker.turn, self.broker.lock:
                     if self.is_answered(line):
                         return
                     line.wake = waker(loop, future)
@@ -366,7 +364,7 @@ def keep_turn(broker: InProcessBroker, loop: asyncio.AbstractEventLoop) -> None:
     error: Exception | None = None
     is_kept = False
     try:
-        with broker.lock:
+        with broker.turn, broker.lock:
             is_kept = broker.keep()
     except Exception as problem:  # Whatever it is, every one of the calls is told.
         error = problem

@@ -23,12 +23,11 @@ from headrace.errors import ConfigError, HeadraceError
 from headrace.server.broker import build_name
 from headrace.server.conversation import Conversations
 from headrace.server.subscriptions import Inbox
+from headrace.server.turns import NoTurn, Turn
 from headrace.wire.replies import ReplyReader
 
 if TYPE_CHECKING:
     import asyncio
-
-    from headrace.server.turns import TurnSelector
 
 CRON_MS: Final = 100  # How often, at most, a command also looks for keys whose time has come.
 LATE_S: Final = 0.0005  # Timers ring this much later, never a moment too early.
@@ -57,7 +56,7 @@ class InProcessBroker:
         self.state.build = build_name()
         self.conversations = Conversations(self.state)
         self.conversations.on_other = self.let_go_on
-        self.turns: TurnSelector | None = None  # Where an event loop shares the lock.
+        self.turn: NoTurn | Turn = NoTurn()  # To be entered before the lock.
         self.failure: HeadraceError | None = None  # Why nothing runs here any more.
         self.sharing: dict[asyncio.AbstractEventLoop, list[asyncio.Future[bool]]] = {}  # Calls that share a commit.
         self.waiting: dict[int, Line] = {}

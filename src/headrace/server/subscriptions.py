@@ -48,7 +48,7 @@ class Inbox:
         self.is_closed = False
         self.calls_this_turn = 0
         self.lagging_since_ms = 0  # Since when more waits than the soft limit allows; 0: it does not.
-        with self.broker.lock:
+        with self.broker.turn, self.broker.lock:
             self.line: Line = lines.open_line()
             self.broker.inboxes[self.line.call.id] = self
 
@@ -57,7 +57,7 @@ class Inbox:
         if len(words) == 1:
             return
         call = self.line.call
-        with self.broker.lock:
+        with self.broker.turn, self.broker.lock:
             self.check_open()
             self.take_out()
             self.broker.execute(call, words)
@@ -152,7 +152,7 @@ class Inbox:
         self.is_closed = True
         if self.lines.is_left_behind():
             return
-        with self.broker.lock:
+        with self.broker.turn, self.broker.lock:
             self.lines.close_line(self.line)
             self.waiting.clear()
 
@@ -172,7 +172,7 @@ class Subscription(Inbox):
         deadline_s = time.monotonic() + timeout_s
         woken = threading.Event()
         while True:
-            with self.broker.lock:
+            with self.broker.turn, self.broker.lock:
                 message = self.take()
                 left_s = deadline_s - time.monotonic()
                 if message is not None or left_s <= 0:
@@ -206,7 +206,7 @@ class AsyncSubscription(Inbox):
             self.calls_this_turn = 0
             await asyncio.sleep(0)
         while True:
-            with self.broker.lock:
+            with self.broker.turn, self.broker.lock:
                 message = self.take()
                 left_s = deadline_s - time.monotonic()
                 if message is not None or left_s <= 0:
