@@ -42,7 +42,7 @@ def test_nobody_else_may_read_the_data(tmp_path: Path) -> None:
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = {path.name.split("-")[0]: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    assert modes == dict.fromkeys(["manifest", "log", "checkpoint", "segment", "lock"], 0o600)
+    assert modes == dict.fromkeys(["manifest", "log", "checkpoint", "segment", "lock", "host"], 0o600)
 
 
 def test_a_second_broker_on_the_same_folder_is_refused_with_the_number_of_the_first(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ can enter: $XDG_RUNTIME_DIR/headrace, or headrace-UID beside other temporary fil
 """
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -30,6 +31,8 @@ NEW_NAME: Final = "host.new"
 MOST_BYTES: Final = 4096  # A longer file is none of ours.
 SOCKET_PATH_BYTES: Final = 103  # The system's limit is 107 on Linux, 103 on macOS.
 SOCKET_NAME_BYTES: Final = 8
+OLD_S: Final = 600  # A younger socket may be one whose host does not listen yet.
+SWEPT: Final = 100  # Socket files looked at when a new one is made.
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +107,31 @@ def make_socket_path() -> str:
         path = str(place / name)
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES and os.access(place.parent, os.W_OK):
             make_own_directory(place)
+            sweep(place)
             return path
     raise ConfigError("there is no place for a socket file. Set XDG_RUNTIME_DIR to a short path.")
 
 
-def remove_old_socket(folder: Path, path: str) -> None:
-    """What a host left behind that was killed, if it lies where the new socket does. With the lock held."""
-    old = read_pointer(folder)
-    if old is not None and old.is_here and Path(old.socket).parent == Path(path).parent:
-        remove_socket(old.socket)
+def sweep(directory: Path) -> None:
+    """Remove sockets of hosts that were killed."""
+    before_s = time.time() - OLD_S
+    for entry in itertools.islice(directory.glob("*.sock"), SWEPT):
+        with contextlib.suppress(OSError):
+            if entry.lstat().st_mtime < before_s and is_dead(str(entry)):
+                entry.unlink()
+
+
+def is_dead(path: str) -> bool:
+    """Whether there is a socket file that nobody listens at."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def remove_socket(path: str) -> None:

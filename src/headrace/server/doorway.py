@@ -7,7 +7,6 @@ from typing import Self
 from headrace.journal.pointer import (
     make_socket_path,
     new_pointer,
-    remove_old_socket,
     remove_pointer,
     remove_socket,
     write_pointer,
@@ -26,7 +25,6 @@ class Doorway:
     async def open(cls, folder: Path, listener: Listener) -> Self:
         """To be called by the process that has the lock. ConfigError when there is no place for a socket."""
         socket_path = make_socket_path()
-        remove_old_socket(folder, socket_path)
         server = await open_socket_file(listener, socket_path)
         doorway = cls(folder, socket_path, server)
         try:
