@@ -290,7 +290,10 @@ class Stream:
     def take_out(self, ids: list[int]) -> list[int]:
         """Remove entries by ID, wherever they are. The IDs that were there."""
         found: list[int] = []
-        for entry_id in ids:
+        at = 0
+        while at < len(ids):
+            entry_id = ids[at]
+            at += 1
             position = self.node_index(entry_id)
             if position < 0:
                 continue
@@ -298,8 +301,15 @@ class Stream:
             index = node.find(entry_id)
             if index >= node.count or node.id_at(index) != entry_id:
                 continue
-            self.remove(position, index, index + 1)
             found.append(entry_id)
+            end = index + 1
+            if at < len(ids):  # Neighbours go together: 10 us an entry one by one, 4 us so in hundreds.
+                names, _ = node.listed()
+                while at < len(ids) and end < len(names) and id_of(names[end]) == ids[at]:
+                    found.append(ids[at])
+                    at += 1
+                    end += 1
+            self.remove(position, index, end)
         if found:
             self.refresh_first_id()
         return found

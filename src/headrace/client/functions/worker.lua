@@ -11,6 +11,7 @@
 
 local MOST = 1000 -- IDs in one call, so that none keeps the server for long. Lua's stack takes about 8000 words.
 local PAGE = 1000
+local DASH = ('-'):byte()
 local HIGHEST = '18446744073709551615'
 local INVALID_ID = 'ERR Invalid stream ID specified as stream command argument'
 local TOO_MANY = 'ERR at most 1000 IDs are possible in one call'
@@ -50,39 +51,48 @@ local function is_lower(one, other)
   local dash, other_dash = one:find('-', 1, true), other:find('-', 1, true)
   if dash ~= other_dash then
     return dash < other_dash
+  elseif #one == #other then
+    return one < other
   end
   local first, other_first = one:sub(1, dash), other:sub(1, dash)
   if first ~= other_first then
     return first < other_first
   end
-  return #one < #other or (#one == #other and one < other)
+  return #one < #other
 end
 
--- The IDs among the words from one place to another, made plain; the lowest and the highest of them. Nil: one is none.
+-- The IDs among the words from one place to another; the lowest and the highest of them. Nil: one is none.
+-- IDs of the same shape as the one before are looked at closer only when they are not held: nearly all are.
 local function read_ids(words, from, to)
-  local ids, low, high = {}, nil, nil
+  local ids, low, high, size, dash = {}, nil, nil, 0, 0
   for i = from, to do
     local id = words[i]
-    if #id > 40 or not id:find('^[1-9]%d*%-%d+$') then
-      id = plain_id(id)
-      if not id then
-        return nil
+    if #id == size and id:byte(dash) == DASH then
+      if id > high then
+        high = id
+      elseif is_lower(id, low) then
+        low = id
       end
+    else
+      if #id > 40 or not id:find('^[1-9]%d*%-%d+$') then
+        id = plain_id(id)
+        if not id then
+          return nil
+        end
+      end
+      low = (not low or is_lower(id, low)) and id or low
+      high = (not high or is_lower(high, id)) and id or high
+      size, dash = #high, high:find('-', 1, true)
     end
-    ids[#ids + 1] = id
-    if not high or is_lower(high, id) then
-      high = id
-    elseif is_lower(id, low or high) then
-      low = id
-    end
+    ids[i - from + 1] = id
   end
-  return ids, low or ids[1], high
+  return ids, low, high
 end
 
 -- Holding
 
 -- What the consumer has pending between two IDs: ID -> deliveries. An error: the key is something else.
-local function find_held(key, group, consumer, low, high)
+local function find_pending(key, group, consumer, low, high)
   local held, from = {}, low
   while from do
     local rows = redis.pcall('XPENDING', key, group, from, high, PAGE, consumer)
@@ -97,19 +107,35 @@ local function find_held(key, group, consumer, low, high)
   return held
 end
 
--- For steps called with group, consumer, id…: the IDs, and which of them are held. An error instead of the second.
+-- The IDs among the words from one place to another, as the server writes them; which of them the consumer holds (and
+-- maybe others); the lowest and the highest. The last: an error instead.
+local function open_ids(key, group, consumer, words, from, to)
+  if to - from >= MOST then
+    return nil, nil, nil, nil, redis.error_reply(TOO_MANY)
+  end
+  local ids, low, high = read_ids(words, from, to)
+  if not ids then
+    return nil, nil, nil, nil, redis.error_reply(INVALID_ID)
+  end
+  local held, wrong = find_pending(key, group, consumer, low, high)
+  for i = 1, #ids do
+    if not held[ids[i]] and not wrong then
+      ids[i] = plain_id(ids[i])
+      if not ids[i] then
+        return nil, nil, nil, nil, redis.error_reply(INVALID_ID)
+      end
+    end
+  end
+  return ids, held, low, high, wrong
+end
+
+-- For steps called with group, consumer, id…: the IDs, and which of them are held; or an error.
 local function open_step(key, words)
   if #words < 3 then
-    return nil, redis.error_reply('ERR wrong number of arguments')
-  elseif #words - 2 > MOST then
-    return nil, redis.error_reply(TOO_MANY)
+    return nil, nil, redis.error_reply('ERR wrong number of arguments')
   end
-  local ids, low, high = read_ids(words, 3, #words)
-  if not ids then
-    return nil, redis.error_reply(INVALID_ID)
-  end
-  local held, wrong = find_held(key, words[1], words[2], low, high)
-  return ids, wrong, held
+  local ids, held, _, _, wrong = open_ids(key, words[1], words[2], words, 3, #words)
+  return ids, held, wrong
 end
 
 -- Whether there are records at all. An error: a key of another type.

@@ -7,7 +7,7 @@
 -- XCLAIM would drop entries that are gone from the stream; those stay pending and are looked at no further.
 
 local key = KEYS[1]
-local ids, wrong, held = open_step(key, ARGV)
+local ids, held, wrong = open_step(key, ARGV)
 if wrong then
   return wrong
 end

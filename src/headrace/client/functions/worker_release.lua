@@ -10,7 +10,7 @@
 local NOT_TRIED = '0'
 
 local key, due, attempts = KEYS[1], KEYS[2], KEYS[3]
-local ids, wrong, held = open_step(key, ARGV)
+local ids, held, wrong = open_step(key, ARGV)
 local has_records, wrong_record = find_records(due, attempts)
 if wrong or wrong_record then
   return wrong or wrong_record

@@ -107,8 +107,6 @@ while at <= #ARGV do
 end
 if #clauses == 0 then
   return redis.error_reply(SYNTAX)
-elseif #words > MOST then
-  return redis.error_reply(TOO_MANY)
 end
 
 -- Checking
@@ -126,12 +124,8 @@ for target in pairs(targets) do
     return size
   end
 end
-local ids, low, high = read_ids(words, 1, #words)
-if not ids then
-  return redis.error_reply(INVALID_ID)
-end
-local held
-held, wrong = find_held(key, group, consumer, low, high)
+local ids, held, low, high
+ids, held, low, high, wrong = open_ids(key, group, consumer, words, 1, #words)
 if wrong then
   return wrong
 end
@@ -157,11 +151,8 @@ end
 
 -- Doing
 
-local now = now_ms()
-local now_text = ('%.0f'):format(now)
-
 local function retry(clause, id)
-  redis.call('ZADD', due, ('%.0f'):format(now + clause.delay_ms), id)
+  redis.call('ZADD', due, ('%.0f'):format(now_ms() + clause.delay_ms), id)
   redis.call('HSET', attempts, id, write_attempts(clause.attempt, 0, clause.error))
 end
 
@@ -180,7 +171,7 @@ local function bury(clause, id)
   end
   for _, word in ipairs({
     'hr:stream', origin['hr:stream'], 'hr:id', origin['hr:id'], 'hr:group', group, 'hr:attempts',
-    ('%.0f'):format(clause.attempt), 'hr:error', clause.error, 'hr:traceback', clause.traceback, 'hr:at', now_text,
+    ('%.0f'):format(clause.attempt), 'hr:error', clause.error, 'hr:traceback', clause.traceback, 'hr:at', ('%.0f'):format(now_ms()),
   }) do
     fields[#fields + 1] = word
   end

@@ -5,7 +5,7 @@
 -- reply  per id [attempt, last error]; 0 when the consumer does not hold it, negative: not before so many ms
 
 local key, due, attempts = KEYS[1], KEYS[2], KEYS[3]
-local ids, wrong, held = open_step(key, ARGV)
+local ids, held, wrong = open_step(key, ARGV)
 local has_records, wrong_record = find_records(due, attempts)
 if wrong or wrong_record then
   return wrong or wrong_record
