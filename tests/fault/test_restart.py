@@ -1,8 +1,7 @@
-"""What is there after a restart: killed, so that the journal is replayed, or stopped, so that a checkpoint is loaded."""
+"""What is there after a restart: of a killed broker, from its journal; of one that stopped, from its checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -191,7 +190,7 @@ def test_ids_and_times_to_live_are_right_when_the_clock_goes_back_over_a_restart
                 assert client.time()[0] * 1000 < parts(ids[0])[0]
                 ids.append(client.xadd("orders", {"number": 0}))
                 jobs += client.execute_command("RQ.PUSH", "jobs", "b")
-                assert 60_000 < client.pttl("token")  # It ends at the same moment as before.
+                assert client.pttl("token") > 60_000  # It ends at the same moment as before.
 
     assert [parts(name) for name in ids] == sorted({parts(name) for name in ids})
     assert [parts(name) for name in jobs] == sorted({parts(name) for name in jobs})

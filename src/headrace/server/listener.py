@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
+from headrace.commands.dispatch import resolve
 from headrace.commands.publishing import drop
 from headrace.engine.waiters import NO_TIME
 from headrace.server.conversation import Conversation, Conversations
@@ -75,8 +76,8 @@ class Listener:
         """End the loop turn: keep what it changed, then send what it answers."""
         self.is_flush_due = False
         self.turn_ms = 0
-        if self.state.records and not self.keep():
-            return
+        if self.state.records:
+            self.keep()
         speaking = self.speaking
         self.speaking = []
         unfinished: list[Connection] = []
@@ -110,12 +111,15 @@ class Listener:
 
     def hold(self) -> None:
         """The turn could not be kept yet: its replies wait, and those who get them are not read from."""
-        held = self.speaking
+        speaking = self.speaking
         self.speaking = []
-        self.held += held
-        for connection in held:
-            connection.is_held = True
-            connection.adjust_reading()
+        for connection in speaking:
+            if connection.has_only_read():
+                self.speaking.append(connection)
+            else:
+                connection.is_held = True
+                self.held.append(connection)
+                connection.adjust_reading()
 
     def release(self) -> None:
         """All is kept now: send what waited."""
@@ -205,6 +209,19 @@ class Connection(asyncio.Protocol):
         state = listener.state
         if state.resumed or state.speaking or state.waiters.by_client or state.pause_until_ms > 0:
             listener.after_feed(now_ms)
+
+    def has_only_read(self) -> bool:
+        """Whether its one reply promises nothing. A reply to a write may promise something that another one changed."""
+        conversation = self.conversation
+        if conversation is None:
+            return True
+        call = conversation.call
+        if len(call.out) > 1 or call.reply_mode != b"ON":
+            return False
+        if not call.last_command:
+            return True
+        command = resolve(call.last_command.encode().split(b"|"))
+        return "write" not in command.flags and command.group != "transactions"
 
     def send(self) -> bool:
         """Write everything there is. Whether the connection then has something to go on with."""
