@@ -18,7 +18,6 @@ import platform
 import secrets
 import socket
 import stat
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -99,7 +98,9 @@ def answers(pointer: Pointer) -> bool:
 def make_socket_path() -> str:
     """A new name, in a directory of this user alone."""
     name = secrets.token_hex(SOCKET_NAME_BYTES) + ".sock"
-    places = [Path(tempfile.gettempdir()) / f"headrace-{os.getuid()}", Path("/tmp") / f"headrace-{os.getuid()}"]  # noqa: S108 - checked below.
+    # Not by `tempfile`, which tries to write: a full disk must not keep a broker from starting.
+    temporary = [os.environ.get("TMPDIR") or "/tmp", "/tmp"]  # noqa: S108 - checked below.
+    places = [Path(place) / f"headrace-{os.getuid()}" for place in temporary]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.access(runtime, os.W_OK):
         places.insert(0, Path(runtime) / "headrace")
