@@ -70,7 +70,7 @@ def test_what_a_handler_returns_goes_on_with_its_acknowledgement(app, name):
             await app.publish_many(name, [Order(number) for number in range(20)])
             await until(lambda: len(receipts) == 10)
             await until(lambda: is_empty(app, name, "bill"))
-            assert worker.counters[name, "bill"].done == 20
+            assert (worker.counters[name, "bill"].done, worker.counters[name, "bill"].late) == (20, 0)
 
     run(program())
     assert sorted(receipts) == list(range(1, 20, 2))
