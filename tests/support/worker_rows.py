@@ -685,3 +685,113 @@ def numbers_that_are_none_are_refused(steps: WorkerSteps, key: str) -> None:
         (("HR.RELEASE", key, "g", "ann", "1-2-3"), str(INVALID_ID.text)),
     ):
         assert steps(*words) == ErrorReply(error), words
+
+
+# Effects
+
+
+@row
+def effects_happen_with_the_acknowledgement(steps: WorkerSteps, key: str) -> None:
+    [name] = given(steps, key, 1)
+    text, totals, seen, ranks, log = (f"{word}{{{key}}}" for word in ("text", "totals", "seen", "ranks", "log"))
+    steps("SET", text, 41)
+    effects = (
+        ("INCR", text), ("set", f"other{{{key}}}", b"\x00\xff"), ("HSET", totals, "a", 1, "b", 2),
+        ("HINCRBY", totals, "a", 10), ("HDEL", totals, "b"), ("HSETNX", totals, "c", "x"), ("SADD", seen, "m", "n"),
+        ("SREM", seen, "n"), ("ZADD", ranks, 1.5, "ann", -2, "bob"), ("ZINCRBY", ranks, 3, "bob"),
+        ("ZREM", ranks, "ann"), ("RPUSH", log, "x", "y"), ("LPUSH", log, "w"), ("PEXPIRE", log, LONG_MS),
+    )  # fmt: skip
+    words = [word for effect in effects for word in ("EFFECT", len(effect), *effect)]
+
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 1, name, *words) == [1]
+    assert steps("GET", text) == b"42"
+    assert steps("GET", f"other{{{key}}}") == b"\x00\xff"
+    assert sorted(steps("HGETALL", totals)) == sorted([b"a", b"11", b"c", b"x"])
+    assert steps("SMEMBERS", seen) == [b"m"]
+    assert steps("ZRANGE", ranks, 0, -1, "WITHSCORES") == [b"bob", b"1"]
+    assert steps("LRANGE", log, 0, -1) == [b"w", b"x", b"y"]
+    assert LONG_MS - 60_000 < steps("PTTL", log) <= LONG_MS
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 1, name, "EFFECT", 2, "INCR", text) == [0]
+    assert steps("GET", text) == b"42"
+
+
+@row
+def no_effect_happens_when_one_of_the_ids_is_not_ours(steps: WorkerSteps, key: str) -> None:
+    mine, theirs = given(steps, key, 2), given(steps, key, 1, "bob")
+    text = f"text{{{key}}}"
+    steps("SET", text, "no number")
+    words = ("ACK", 2, mine[0], *theirs, "EFFECT", 3, "SET", text, "5")
+
+    assert steps("HR.SETTLE", key, "g", "ann", *words) == [0, 0]
+    assert steps("GET", text) == b"no number"
+    # What does not happen does not count for what follows either.
+    refused = ErrorReply("ERR value is not an integer or out of range")
+    assert steps("HR.SETTLE", key, "g", "ann", *words, "ACK", 1, mine[1], "EFFECT", 2, "INCR", text) == refused
+    assert len(pending(steps, key)) == 3
+
+
+@row
+def numbers_are_followed_through_the_effects(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 3)
+    text, totals = f"text{{{key}}}", f"totals{{{key}}}"
+    steps("SET", text, "abc")
+
+    words = ("EFFECT", 3, "SET", text, "7", "EFFECT", 3, "DECRBY", text, "10", "EFFECT", 3, "SETNX", text, "x")
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 1, names[0], *words, "EFFECT", 2, "DECR", text) == [1]
+    assert steps("GET", text) == b"-4"
+    steps("HSET", totals, "a", "abc", "b", "1")
+    words = ("EFFECT", 4, "HDEL", totals, "a", "b", "EFFECT", 4, "HINCRBY", totals, "a", "-3")
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 1, names[1], *words) == [1]
+    assert steps("HGETALL", totals) == [b"a", b"-3"]
+    words = ("EFFECT", 4, "HSETNX", totals, "b", "x", "EFFECT", 4, "HINCRBY", totals, "b", "1")
+    refused = ErrorReply("ERR hash value is not an integer")
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 1, names[2], *words) == refused
+    assert steps("HGETALL", totals) == [b"a", b"-3"]
+
+
+@row
+def an_effect_that_could_fail_refuses_the_whole_step(steps: WorkerSteps, key: str) -> None:
+    [name] = given(steps, key, 1)
+    text, totals, big, target = (f"{word}{{{key}}}" for word in ("text", "totals", "big", "next"))
+    steps("SET", text, "abc")
+    steps("SET", big, 2**53 - 1)
+    steps("HSET", totals, "a", "abc")
+    good = ("ACK", 1, name, "EFFECT", 3, "SADD", f"seen{{{key}}}", "m", "ADD", target, "FIELDS", 2, "a", "b")
+    number, overflow = "ERR value is not an integer or out of range", "ERR increment or decrement would overflow"
+    one_type = "ERR the effects on one key must be of one type, and DEL stands alone"
+    own = "ERR an effect must not name a key that the step itself uses"
+    bad_count = "ERR EFFECT must be followed by the number of its words, 2 to 1000, and by as many words"
+
+    for effects, error in (
+        ([("INCR", text)], number),
+        ([("INCR", totals)], WRONG_TYPE.text),
+        ([("SET", totals, "x")], WRONG_TYPE.text),
+        ([("INCRBY", f"new{{{key}}}", "x")], number),
+        ([("INCR", big)], overflow),
+        ([("DECRBY", f"new{{{key}}}", 2**53 + 2)], overflow),
+        ([("HINCRBY", totals, "a", 1)], "ERR hash value is not an integer"),
+        ([("HSET", totals, "a")], "ERR wrong number of words for EFFECT HSET"),
+        ([("HSET", totals, "a", "b", "c")], "ERR wrong number of words for EFFECT HSET"),
+        ([("SET", text, "x", "NX")], "ERR wrong number of words for EFFECT SET"),
+        ([("ZADD", f"new{{{key}}}", "high", "m")], "ERR value is not a valid float"),
+        ([("ZADD", f"new{{{key}}}", "1e-999", "m")], "ERR value is not a valid float"),
+        ([("ZADD", f"new{{{key}}}", "1e300", "m")], "ERR a score is too large for an effect"),
+        ([("ZADD", f"new{{{key}}}", "inf", "m")], "ERR value is not a valid float"),
+        ([("PEXPIRE", text, 0)], overflow),
+        ([("PEXPIRE", text, "soon")], number),
+        ([("DEL", text), ("SET", text, "x")], one_type),
+        ([("PERSIST", text), ("DEL", text)], one_type),
+        ([("SADD", f"new{{{key}}}", "x"), ("RPUSH", f"new{{{key}}}", "x")], one_type),
+        ([("DEL", key)], own),
+        ([("DEL", target)], own),
+        ([("DEL", group_keys(key, "g").due)], own),
+    ):
+        words = [word for effect in effects for word in ("EFFECT", len(effect), *effect)]
+        assert steps("HR.SETTLE", key, "g", "ann", *good, *words) == ErrorReply(error), effects
+    assert steps("HR.SETTLE", key, "g", "ann", *good, "EFFECT", 3, "INCR", text) == ErrorReply(bad_count)
+    assert steps("HR.SETTLE", key, "g", "ann", *good, "EFFECT", 1, "INCR", text) == ErrorReply(bad_count)
+    assert steps("HR.SETTLE", key, "g", "ann", "RETRY", name, 0, 1, "e", "EFFECT", 2, "INCR", text) == SYNTAX
+    refused = steps("HR.SETTLE", key, "g", "ann", *good, "EFFECT", 2, "FLUSHALL", text)
+    assert refused.text.startswith("ERR EFFECT cannot be FLUSHALL; possible are DECR, DECRBY, DEL, HDEL,")
+    assert steps("EXISTS", target, f"seen{{{key}}}", f"new{{{key}}}") == 0
+    assert (steps("GET", text), len(pending(steps, key))) == (b"abc", 1)

@@ -10,6 +10,7 @@ from headrace.commands.call import Call
 from headrace.commands.groups import pending_names
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_attempts import Attempts
+from headrace.commands.hr_effects import OWN_KEY, Foresight, do, parse_effect
 from headrace.commands.hr_keys import GroupKeys
 from headrace.commands.hr_steps import MOST, NO, NO_GROUP, TOO_MANY, YES, Holding, Step, check_room, find_consumer
 from headrace.commands.notifications import STREAM
@@ -72,8 +73,13 @@ def hr_settle(ctx: Call, argv: list[bytes]) -> Outcome:
     """Per ID, in the order given, 1, or 0 when it is no longer this consumer's: then nothing is done with it.
 
     ACK acknowledges. An entry is deleted once no group needs it, as XACKDEL with ACKED does it, unless KEEP is given.
-    An ADD adds an entry to another stream, or to the same, with the acknowledgement. If one of the IDs before it is not
-    this consumer's, none of the clause's IDs is acknowledged and nothing is added: all of them answer 0.
+    An ADD adds an entry to another stream, or to the same, with the acknowledgement; an EFFECT is a write command on
+    one key that runs with it. If one of the IDs before it is not this consumer's, none of the clause's IDs is
+    acknowledged and nothing else happens: all of them answer 0.
+
+    Effects are SET, SETNX, INCR, DECR, INCRBY, DECRBY, HSET, HSETNX, HDEL, HINCRBY, SADD, SREM, ZADD, ZINCRBY, ZREM,
+    LPUSH, RPUSH, DEL, PERSIST and PEXPIRE, without options. That they will succeed is checked first; therefore the
+    effects on one key must be of one type, DEL stands alone, and numbers are below 2^53.
 
     RETRY leaves the entry pending; HR.DUE gives it out when the delay is over. BURY copies it to the group's dead
     letters, with stream, ID, group, attempt, error, traceback and time, and acknowledges it. An entry that is gone from
@@ -91,6 +97,7 @@ def hr_settle(ctx: Call, argv: list[bytes]) -> Outcome:
         return Outcome(encode_array([NO] * sum([len(clause.ids) for clause in clauses])))
     held = Holding(stream, group, consumer, [])
     replies = find_ours(held, clauses)
+    check_effects(ctx, argv[1], keys, clauses)
     step = Step(ctx)
     settled: list[bytes] = []
     for clause in clauses:
@@ -150,6 +157,10 @@ def parse_clause(argv: list[bytes], index: int, clauses: list[Clause]) -> int:
             raise CommandError(BAD_FIELDS)
         clauses[-1].adds.append([argv[index + 1], *argv[index + 4 : index + 4 + count]])
         return index + 4 + count
+    if verb == b"EFFECT" and left >= 1 and clauses and clauses[-1].verb == b"ACK":
+        effect = parse_effect(argv, index + 1)
+        clauses[-1].effects.append(effect)
+        return index + 2 + len(effect)
     raise CommandError(SYNTAX)
 
 
@@ -165,6 +176,20 @@ def check_keys(ctx: Call, keys: GroupKeys, clauses: list[Clause]) -> None:
             check_room(ctx, keys.dead)
         for add in clause.adds:
             check_room(ctx, add[0])
+
+
+def check_effects(ctx: Call, stream: bytes, keys: GroupKeys, clauses: list[Clause]) -> None:
+    """Of the clauses that happen: behind this none of their effects can fail."""
+    own: set[bytes] = {stream, keys.due, keys.attempts, keys.dead}
+    for clause in clauses:
+        own.update([add[0] for add in clause.adds])
+    foresight = Foresight(ctx)
+    for clause in clauses:
+        if clause.names:
+            for effect in clause.effects:
+                if effect[1] in own:
+                    raise CommandError(OWN_KEY)
+                foresight.check(effect)
 
 
 def find_ours(held: Holding, clauses: list[Clause]) -> list[bytes]:
@@ -205,6 +230,8 @@ def settle(step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, clause
         return
     if clause.verb == b"BURY":
         step.add(keys.dead, dead_letter(step.ctx, argv, held, clause), 0)
+    for effect in clause.effects:
+        do(step, effect)
     for add in clause.adds:
         step.add(add[0], add, 1)
     settled += clause.names

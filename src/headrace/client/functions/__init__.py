@@ -1,7 +1,7 @@
 """Steps that a plain Redis or Valkey lacks, run inside the server so that they are one step there too.
 
 Each `NAME.lua` beside this file is the body of one step, but for those that several share: `publish.lua`, `queue.lua`
-and `worker.lua`. A step is loaded as part of a library of Redis Functions (named by version, so that two versions live
+and `worker*.lua`. A step is loaded as part of a library of Redis Functions (named by version, so that two versions live
 side by side), or run by EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or
 a failover, gets it again at the next call. Where scripts are refused too, the features that need a step say so; the
 others go on.
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 VERSION: Final = 3  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
-# Steps by the file that they share; those of the first row share nothing.
+# Steps by the files that they share; those of the first row share nothing.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "": ("ackdel", "claim", "trim"),
     "publish": ("add", "delay"),
@@ -29,7 +29,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop",
         "queue_push", "queue_pushx", "queue_recover", "queue_wait",
     ),
-    "worker": (
+    "worker worker_effects": (
         "worker_due", "worker_extend", "worker_release", "worker_settle", "worker_start", "worker_sweep",
     ),
 }  # fmt: skip
@@ -51,12 +51,16 @@ def read_file(name: str) -> str:
     return files(__package__).joinpath(f"{name}.lua").read_text("utf-8")
 
 
+def read_files(names: str) -> str:
+    return "".join(read_file(name) for name in names.split())
+
+
 @cache
 def body_of(step: str) -> str:
     """A step as a script, with all it needs."""
     for room, steps in ROOMS.items():
         if room and step in steps:
-            return read_file(room) + read_file(step)
+            return read_files(room) + read_file(step)
     return read_file(step)
 
 
@@ -70,8 +74,7 @@ def library_source() -> str:
     """All steps. What those of one kind share is hidden from the others by a block."""
     parts = [f"#!lua name={LIBRARY}\n"]
     for room, steps in ROOMS.items():
-        shared = read_file(room) if room else ""
-        parts.append(f"do\n{shared}{''.join(registration(step) for step in steps)}end\n")
+        parts.append(f"do\n{read_files(room)}{''.join(registration(step) for step in steps)}end\n")
     return "".join(parts)
 
 

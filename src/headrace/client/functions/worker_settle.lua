@@ -3,9 +3,10 @@
 -- KEYS   stream, due, attempts, dead, then every stream and key that a clause names
 -- ARGV   group, consumer, KEEP or nothing, clause…
 --
---   ACK n id… [ADD stream FIELDS n word…]…     done; with ADD: all of it, or nothing when one id is not held
---   RETRY id delay-ms attempt error            stays pending
---   BURY id error traceback attempt            to the dead letters, and done
+--   ACK n id… [EFFECT n word…]… [ADD stream FIELDS n word…]…
+--                                      done; with effects or adds: all of it, or nothing when one id is not held
+--   RETRY id delay-ms attempt error    stays pending
+--   BURY id error traceback attempt    to the dead letters, and done
 --
 -- reply  per id 1, or 0 when the consumer does not hold it
 --
@@ -93,6 +94,20 @@ function readers.ADD(at, left)
   return at + 4 + count
 end
 
+function readers.EFFECT(at, left)
+  local clause = clauses[#clauses]
+  if left < 1 or not clause or clause.verb ~= 'ACK' then
+    return nil, SYNTAX
+  end
+  local effect, refused = read_effect(ARGV, at + 1, left - 1)
+  if not effect then
+    return nil, refused
+  end
+  clause.effects = clause.effects or {}
+  clause.effects[#clause.effects + 1] = effect
+  return at + 2 + #effect
+end
+
 local at = keeps and 4 or 3
 while at <= #ARGV do
   local read = readers[ARGV[at]:upper()]
@@ -141,10 +156,26 @@ for _, clause in ipairs(clauses) do
       missing = true
     end
   end
-  if missing and clause.adds then
+  clause.happens = reply[first] == 1
+  if missing and (clause.adds or clause.effects) then
+    clause.happens = false
     for i = first, last do
       held[ids[i]] = held[ids[i]] or reply[i] == 1 or nil
       reply[i] = 0
+    end
+  end
+end
+
+local own = {[key] = true, [due] = true, [attempts] = true, [dead] = true}
+for target in pairs(targets) do
+  own[target] = true
+end
+local foresight = new_foresight()
+for _, clause in ipairs(clauses) do
+  for _, effect in ipairs(clause.happens and clause.effects or {}) do
+    local refused = own[effect[2]] and OWN_KEY or check_effect(foresight, effect)
+    if refused then
+      return type(refused) == 'table' and refused or redis.error_reply(refused)
     end
   end
 end
@@ -191,7 +222,10 @@ for _, clause in ipairs(clauses) do
         settled[#settled + 1] = ids[i]
       end
     end
-    for _, add in ipairs(reply[clause.first] == 1 and clause.adds or {}) do
+    for _, effect in ipairs(clause.happens and clause.effects or {}) do
+      redis.call(unpack(effect))
+    end
+    for _, add in ipairs(clause.happens and clause.adds or {}) do
       redis.call('XADD', add[1], '*', unpack(ARGV, add[2], add[3]))
     end
   end
