@@ -4,8 +4,7 @@ Options and words only; headrace.server.check and headrace.server.repair do the 
 """
 
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from headrace.server.findings import Finding
 
 STOP_IT = "Stop it first: only a folder that rests can be checked."
-SHOWN_S = 0.2  # How often the progress is told.
 
 
 def check(
@@ -91,7 +89,7 @@ def newer(folder: str, error: NewerFormat) -> NewerFormat:
 def check_folder(disk: "RealDisk") -> bool:
     from headrace.server import check
 
-    with shown_progress() as progress:
+    with shown_reading(disk, "check") as progress:
         checked = check.check_folder(disk, progress=progress)
     show(checked.findings)
     show_text("sound" if checked.is_sound else "damaged", "")
@@ -102,10 +100,10 @@ def repair_folder(disk: "RealDisk") -> None:
     from headrace.server import check, repair
     from headrace.server.kept_copy import KeptCopy
 
-    with shown_progress() as progress:
+    with shown_reading(disk, "repair") as progress:
         findings = repair.repair_folder(disk, KeptCopy(disk.path), progress=progress)
     show(findings)
-    with shown_progress() as progress:
+    with shown_reading(disk, "check") as progress:
         checked = check.check_folder(disk, progress=progress)
     if not checked.is_sound:
         show(checked.findings)
@@ -147,31 +145,19 @@ def show_advice(folder: str) -> None:
 
 
 @contextmanager
-def shown_progress() -> "Iterator[Progress | None]":
-    """How much was read, on a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    progress = Progress()
-    try:
-        yield progress
-    finally:
-        progress.clear()
+def shown_reading(disk: "RealDisk", what: str) -> "Iterator[Callable[[int], None]]":
+    """Shows how much of the folder was read, on a terminal."""
+    from headrace.cli.progress import shown_bytes
+    from headrace.server.check import total_bytes
 
+    total = total_bytes(disk)
+    done = 0
 
-class Progress:
-    def __init__(self) -> None:
-        self.done_bytes = 0
-        self.told_s = time.monotonic()
-        self.is_shown = False
+    with shown_bytes(what) as update:
 
-    def __call__(self, count: int) -> None:
-        self.done_bytes += count
-        if time.monotonic() - self.told_s >= SHOWN_S:
-            self.told_s = time.monotonic()
-            self.is_shown = True
-            print(f"\rread {self.done_bytes / 1e6:,.0f} MB", end="", file=sys.stderr, flush=True)
+        def add(count: int) -> None:
+            nonlocal done
+            done += count
+            update(done, max(done, total))
 
-    def clear(self) -> None:
-        if self.is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        yield add

@@ -84,6 +84,10 @@ def sizes(disk: Disk) -> str:
     return f"format {FORMAT}, {total:,} bytes: {', '.join(words)}"
 
 
+def total_bytes(disk: Disk) -> int:
+    return sum([size_of(disk, name) for name in disk.names() if is_ours(name)])
+
+
 def size_of(disk: Disk, name: str) -> int:
     file = disk.open(name)
     try:
