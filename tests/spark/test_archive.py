@@ -151,6 +151,19 @@ def test_a_long_run_joins_its_small_files(ours: Archiving, monkeypatch: pytest.M
     assert ours.ids == ids and ours.run().entries == 0
 
 
+def test_a_run_that_is_to_end_does_so_after_the_batch_under_way_however_much_waits(ours: Archiving) -> None:
+    ids = add_numbers(ours.client, ours.stream, 0, 1000)
+    stop = threading.Event()
+
+    report = ours.run(
+        continuous=True, interval="0s", max_entries_per_batch=2, stop_event=stop, on_progress=lambda _: stop.set()
+    )
+
+    assert 0 < report.entries < 100
+    ours.run()
+    assert ours.ids == ids
+
+
 def test_an_archive_may_begin_later_than_the_stream(ours: Archiving) -> None:
     old = add_numbers(ours.client, ours.stream, 0, 10)
     assert ours.run(start="now").entries == 0

@@ -1,7 +1,6 @@
 """A session from pip alone, on the Spark that is pinned: what it brings, and what it says when something is wrong."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,73 +9,9 @@ from typing import Any
 
 import pyspark
 
-from headrace import Client
 from headrace.pipeline import session
 
 TIMEOUT_S = 600  # Ends a broken test; Spark starts in seconds, on a busy machine in minutes.
-TOOLS = ("bash", "sh", "ps", "env", "dirname", "chmod", "ls", "readlink")  # What Spark and its scripts call. No java.
-
-# Reads, fails and stops in the middle of a batch, as a user would; all in one start of Spark.
-PROGRAM = """
-import sys, time
-from pathlib import Path
-from headrace.pipeline import session
-from headrace.pipeline.spark_errors import explain_error
-
-url, name, folder = sys.argv[1:]
-small = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-spark = session(master="local[2]", config=small)
-source = {"url": url, "streams": name}
-print("rows", spark.read.format("headrace").options(**source).load().count())
-print("java", spark._jvm.java.lang.System.getProperty("java.home"))
-
-def tell(batches):
-    taken = list(batches)  # No other worker is just being started: PySpark would tell of its end.
-    Path(folder, "runs").touch()
-    time.sleep(60)
-    yield from taken
-
-try:
-    spark.read.format("headrace").option("url", url).load().count()
-except Exception as error:
-    print("error", explain_error(error))
-rows = spark.readStream.format("headrace").options(**source, startingOffsets="earliest").load().select("id")
-writer = rows.coalesce(1).mapInArrow(tell, "id string").writeStream.format("noop")
-query = writer.option("checkpointLocation", folder + "/checkpoint").start()
-while not Path(folder, "runs").exists() and query.isActive:
-    time.sleep(0.05)
-query.stop()
-print("stopped", query.exception())
-spark.stop()
-"""
-
-
-def run_program(program: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL
-    )
-
-
-def test_a_machine_without_java_reads_a_stream_and_hears_nothing_but_what_it_asked_for(
-    our_client: Client, our_url: str, name: str, tmp_path: Path
-) -> None:
-    tools = tmp_path / "a path without java"
-    tools.mkdir()
-    for tool in TOOLS:
-        (tools / tool).symlink_to(str(shutil.which(tool)))
-    for number in range(7):
-        our_client.stream(name).publish({"number": number})
-
-    ended = run_program(PROGRAM, our_url, name, str(tmp_path), PATH=str(tools), HOME=str(tmp_path / "home"))
-    said = dict(line.split(" ", 1) for line in ended.stdout.splitlines())
-
-    assert ended.returncode == 0, ended.stderr
-    assert said["rows"] == "7"
-    assert Path(said["java"]).is_relative_to(sys.prefix)
-    assert "streams" in said["error"] and "Traceback" not in said["error"]
-    assert said["stopped"] == "None"
-    assert ended.stderr == ""
 
 
 def test_a_java_that_does_not_start_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -88,7 +23,14 @@ try:
 except ConfigError as error:
     print(error)
 """
-    ended = run_program(program, PATH=os.environ["PATH"], HOME=str(tmp_path))
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+    )
 
     assert ended.stdout == "Spark's Java process ended at its start; it said why on the standard error.\n"
     assert "nonsense" in ended.stderr

@@ -7,8 +7,6 @@ is what they look like through Spark.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +22,6 @@ from support.deployments import KEEPS_EVERYTHING, KEEPS_NOTHING, Process, is_fro
 from support.servers import Kind
 
 PASSWORD = "s3cret-and-rather-long"
-RUN_TIMEOUT_S = 300
 
 
 def told(spark: Any, schema: str | None = None, **options: Any) -> str:
@@ -156,56 +153,3 @@ def test_a_server_that_is_killed_and_comes_back_is_read_on_without_gap_or_double
         back.join()
 
     assert query.ids() == ids
-
-
-SECRET_RUN = """
-import sys
-from pathlib import Path
-from headrace.pipeline.session import session
-
-url, folder = sys.argv[1], Path(sys.argv[2])
-(folder / "events").mkdir()
-spark = session("secret", master="local[2]", config={
-    "spark.eventLog.enabled": "true", "spark.eventLog.compress": "false",
-    "spark.eventLog.dir": (folder / "events").as_uri(), "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-})
-spark.sparkContext.setLogLevel("INFO")
-rows = spark.read.format("headrace").option("url", url).option("streams", "orders").load()
-for mode in ("simple", "extended", "codegen", "cost", "formatted"):
-    rows.groupBy("stream").count().explain(mode)
-print(rows, rows.count())
-reader = spark.readStream.format("headrace").option("url", url).option("streams", "orders")
-writer = reader.option("startingOffsets", "earliest").load().writeStream.format("parquet")
-writer = writer.option("path", str(folder / "rows")).option("checkpointLocation", str(folder / "checkpoint"))
-query = writer.trigger(availableNow=True).start()
-query.awaitTermination()
-query.explain(True)
-print(query.lastProgress, query.status)
-for wrong in ({"streams": "none"}, {"streams": "orders", "unknown": "x"}):
-    try:
-        spark.read.format("headrace").option("url", url).options(**wrong).load().collect()
-    except Exception as error:
-        print(error)
-spark.stop()
-"""
-
-
-def test_the_password_is_in_no_plan_log_event_or_checkpoint(valkey: Kind, tmp_path: Path) -> None:
-    with Process(valkey, *KEEPS_NOTHING) as server:
-        server.command_reply("XADD", "orders", "*", "n", "1")
-        server.command_reply("CONFIG", "SET", "requirepass", PASSWORD)
-        script = tmp_path / "secret_run.py"
-        script.write_text(SECRET_RUN)
-        folder = tmp_path / "kept"
-        folder.mkdir()
-        url = f"redis://:{PASSWORD}@127.0.0.1:{server.port}"
-        done = subprocess.run(
-            [sys.executable, str(script), url, str(folder)], capture_output=True, text=True, timeout=RUN_TIMEOUT_S
-        )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "numInputRows" in done.stdout and "INFO" in done.stderr
-    written = [path for path in folder.rglob("*") if path.is_file()]
-    assert any("events_1" in path.name for path in written) and any(path.parent.name == "offsets" for path in written)
-    leaks = [str(path) for path in written if PASSWORD.encode() in path.read_bytes()]
-    assert not leaks and PASSWORD not in done.stdout and PASSWORD not in done.stderr

@@ -39,9 +39,7 @@ def open_embedded(target: Target, timeout_s: float, *, may_host: bool) -> Transp
     if target.path:
         from headrace.client.shared_folder import FolderTransport
 
-        folder = FolderTransport(target, timeout_s, may_host=may_host)
-        folder.sit()  # Now: others may want to attach before the first call.
-        return folder
+        return FolderTransport(target, timeout_s, may_host=may_host)
     transport: Transport = in_process().Transport(target.shown)
     return transport
 
