@@ -38,7 +38,7 @@ SMALL = {
 def spark_deployments() -> list[Deployment]:
     """Single servers over TCP; sockets, clusters and sentinels are the concern of raw connections."""
     shapes = ("-unix", "-sentinel", "-cluster")
-    return [one for one in deployments() if not one.is_in_process and not one.name.endswith(shapes)]
+    return [one for one in deployments() if not (one.is_in_process or one.only or one.name.endswith(shapes))]
 
 
 def pytest_configure(config: pytest.Config) -> None:
