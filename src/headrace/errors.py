@@ -65,6 +65,10 @@ class JournalError(HeadraceError):
     """The data on the disk cannot be read or kept. The message names the file, and what to do."""
 
 
+class NewerFormat(JournalError):
+    """The data was written by a newer headrace. It is not damaged, and nothing here may touch it."""
+
+
 class DiskFull(JournalError):
     """There is no room for what was to be written; nothing of it was."""
 

@@ -1,94 +1,54 @@
 """Damage of any kind, anywhere: the data is there as it was, or the start is refused, or the cut is told.
 
-Never a value that was not written, never a hole, never less than was promised without a word. What no check can tell is
-a log that was cut exactly between two frames: that is what the disk looked like a moment earlier.
+Never a value that was not written, never a hole, never less than was promised without a word.
+
+What was refused is repaired: it starts, every value is one that was there before, and what is gone is told and kept.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from headrace.errors import JournalError
-from headrace.journal.frames import FrameReader, seed_of
+from headrace.server.check import check_folder
 from headrace.server.durability import Durability
-from support.fake_disk import Content, FakeDisk, FakeFile
+from headrace.server.findings import Finding
+from headrace.server.repair import repair_folder
+from support.damage import (
+    Files,
+    Folder,
+    MemoryKeep,
+    all_folders,
+    disk_of,
+    files_of,
+    harm,
+    load,
+    new_state,
+    note_entries,
+)
+from support.fake_disk import FakeDisk
 from support.memory import MemoryBroker
-from support.simulation import Contents, contents_of
+from support.simulation import contents_of
 
-Files = dict[str, bytes]
+# A file, and a place in it unless it is missing or another one.
+REFUSAL = re.compile(
+    r"(manifest|(log|checkpoint|segment)-\d{8,}) (.* byte \d+|has \d+ bytes|is missing|is in truth \S+-\d|begins with)"
+)
 
-HISTORY = [
-    ["XADD s 1-1 f v", "XGROUP CREATE s g 0", "RPUSH l a b c"],
-    ["XADD s 2-1 f v", "XADD s 3-1 f w", "XADD s 4-1 f x", "XADD s 5-1 f y", "XADD s 6-1 f z"],
-    ["XREADGROUP GROUP g ann COUNT 2 STREAMS s >", "SET k value"],
-    ["SAVE"],
-    ["XADD s 7-1 f a", "XADD s 8-1 f b", "XACK s g 1-1"],
-    ["XADD s 9-1 f c", "XDEL s 2-1", "LPOP l"],
-    ["SAVE"],
-    ["SET k other", "RPUSH l d"],
-    ["XADD s 10-1 f d", "XADD s 11-1 f e"],
-    ["ZADD z 1 a 2 b", "HSET h f v"],
-    ["SADD m a b c"],
-]
-
-
-class Folder:
-    """What the history left behind, and every state it went through."""
-
-    def __init__(self) -> None:
-        self.states: list[Contents] = [{}]
-        self.older: list[Files] = []
-        disk = FakeDisk(Random(0))
-        broker, durability = load(disk)
-        for turn in HISTORY:
-            for command in turn:
-                if command == "SAVE":
-                    assert durability.save()
-                else:
-                    broker(command)
-            if broker.state.records:
-                records, broker.state.records = broker.state.records, []
-                assert durability.commit(records)
-            self.states.append(contents_of(broker))
-            self.older.append(files_of(disk))
-        self.files = self.older[-1]
-        self.log = max(name for name in self.files if name.startswith("log-"))
-
-    def boundaries(self) -> set[int]:
-        """Where frames of the last log end."""
-        disk = disk_of(self.files)
-        reader = FrameReader(FakeFile(disk, disk.files[self.log]), seed_of(self.log))
-        found = set()
-        while reader.next() is not None:
-            found.add(reader.offset)
-        return found
-
-
-def load(disk: FakeDisk) -> tuple[MemoryBroker, Durability]:
-    broker = MemoryBroker()
-    assert broker("CONFIG SET stream-node-max-entries 2 appendfsync always") == b"OK"
-    durability = Durability(broker.state, disk, segment_bytes=400)
-    broker.first = broker.client()
-    return broker, durability
-
-
-def files_of(disk: FakeDisk) -> Files:
-    return {name: bytes(content.data) for name, content in disk.files.items()}
-
-
-def disk_of(files: Files) -> FakeDisk:
-    return FakeDisk(Random(0), {name: Content(data) for name, data in files.items()})
+KINDS = {"manifest", "checkpoint", "segment", "log", "confirmed"}
+ENDS = {"refused", "repaired", "told", "whole", "as after a power failure"}
 
 
 def changed(folder: Folder, step: int) -> Iterator[tuple[str, Files]]:
     """Each file harmed in each way, at every so many bytes."""
-    boundaries = folder.boundaries()
     for name, data in folder.files.items():
         for place in range(0, len(data), step):
             for bit in (1, 64):
                 yield f"{name}: bit {bit} of byte {place}", harmed(folder, name, place, bytes([data[place] ^ bit]))
-            if place > 0 and not (name == folder.log and place in boundaries):
+            if place > 0:
                 yield f"{name}: cut at {place}", {**folder.files, name: data[:place]}
             yield f"{name}: zeros from {place}", harmed(folder, name, place, bytes(min(16, len(data) - place)))
             yield f"{name}: a byte more at {place}", {**folder.files, name: data[:place] + b"x" + data[place:]}
@@ -110,42 +70,123 @@ def harmed(folder: Folder, name: str, place: int, data: bytes) -> Files:
     return {**folder.files, name: whole[:place] + data + whole[place + len(data) :]}
 
 
-def check(folder: Folder, step: int) -> dict[str, int]:
-    """Try them all; how they ended."""
-    ends = {"refused": 0, "told": 0, "whole": 0}
-    for harm, files in changed(folder, step):
-        try:
-            broker, durability = load(disk_of(files))
-        except JournalError:
-            ends["refused"] += 1
-            continue
-        found = contents_of(broker)
-        if found == folder.states[-1]:
-            ends["whole"] += 1
-        else:
-            assert found in folder.states, f"{harm}: something else came back"
-            assert durability.loaded.notes, f"{harm}: less came back, without a word"
-            ends["told"] += 1
-    return ends
+def start(folder: Folder, done: str, files: Files) -> str:
+    """Try a start; how it ended."""
+    try:
+        broker, durability = load(disk_of(files))
+    except JournalError as error:
+        return "refused" if REFUSAL.match(str(error)) else f"refused without a place: {error}"
+    found = contents_of(broker)
+    if found == folder.states[-1]:
+        return "whole"
+    assert found in folder.states, f"{done}: something else came back"
+    if durability.loaded.notes:
+        return "told"
+    is_cut_log = files[folder.log] in [folder.files[folder.log][:place] for place in folder.boundaries()]
+    assert is_cut_log and folder.policy != "always", f"{done}: less came back, without a word"
+    return "as after a power failure"
 
 
 def test_the_folder_is_whole_before_it_is_harmed() -> None:
-    folder = Folder()
-    broker, durability = load(disk_of(folder.files))
-
-    assert contents_of(broker) == folder.states[-1]
-    assert durability.loaded.notes == []
-    assert {name.split("-")[0] for name in folder.files} == {"manifest", "checkpoint", "segment", "log"}
+    for folder in all_folders():
+        assert start(folder, "nothing", folder.files) == "whole"
+        assert {name.split("-")[0] for name in folder.files} == KINDS
 
 
 def test_damage_never_goes_unnoticed() -> None:
-    ends = check(Folder(), 13)
+    ends = Counter(start(folder, done, files) for folder in all_folders() for done, files in changed(folder, 61))
 
-    assert min(ends.values()) > 10, ends
+    assert min(ends["refused"], ends["told"], ends["whole"]) > 10
+    assert set(ends) <= ENDS
 
 
 @pytest.mark.long
 def test_damage_of_any_byte_never_goes_unnoticed() -> None:
-    ends = check(Folder(), 1)
+    ends = Counter(start(folder, done, files) for folder in all_folders() for done, files in changed(folder, 1))
 
     assert sum(ends.values()) > 10_000
+    assert set(ends) <= ENDS
+
+
+# Damage by chance, and its repair
+
+
+def harm_and_repair(folders: list[Folder], seed: int) -> str:
+    """How the start ended, and how the repair did where it was refused."""
+    random = Random(seed)
+    folder = random.choice(folders)
+    done, files = harm(folder, random)
+    words = f"seed {seed}: {done}"
+    end = start(folder, words, files)
+    disk = disk_of(files)
+    checked = check_folder(disk, new_state)
+    assert files_of(disk) == files, f"{words}: a check changed something"
+    assert checked.is_sound == (end != "refused"), f"{words}: {end}, and yet {checked}"
+    if end != "refused":
+        return end
+    assert any(finding.what == "damage" and finding.file for finding in checked.findings), f"{words}: {checked}"
+    keep = MemoryKeep(disk)
+    findings = repair_folder(disk, keep, new_state)
+    after = files_of(disk)
+    for name, data in files.items():
+        assert after.get(name) == data or keep.files.get(name) == data, f"{words}: {name} was not kept"
+    return check_repaired(folder, words, after, findings)
+
+
+def check_repaired(folder: Folder, words: str, files: Files, findings: list[Finding]) -> str:
+    disk = disk_of(files)
+    try:
+        broker, durability = load(disk)
+    except JournalError as error:
+        return f"{words}: no start after the repair: {error}"
+    found = contents_of(broker)
+    assert durability.loaded.notes == []
+    drops = [finding.text for finding in findings if finding.what == "dropped"]
+    entries: dict[tuple[int, bytes], dict[bytes, object]] = {}
+    note_entries(broker, entries)
+    for place, value in found.items():
+        if value not in folder.values.get(place, []) and not is_renamed(folder, value, drops):
+            assert any("entries of stream" in text for text in drops), f"{words}: {place} was never like that"
+            assert entries[place].items() <= folder.entries[place].items(), f"{words}: {place} has strange entries"
+    if found != folder.states[-1]:
+        was_not_synced = folder.policy != "always" and found in folder.states
+        assert drops or was_not_synced, f"{words}: something is gone, and nobody said so"
+    go_on(disk, broker, durability, words)
+    return "repaired"
+
+
+def is_renamed(folder: Folder, value: tuple[bytes, int], drops: list[str]) -> bool:
+    """A value that another key had, and that was told to be older than it was."""
+    return any("older" in text for text in drops) and any(value in values for values in folder.values.values())
+
+
+def go_on(disk: FakeDisk, broker: MemoryBroker, durability: Durability, words: str) -> None:
+    """The folder can be written, saved and read again."""
+    for _ in range(2):
+        broker("XADD", "a new stream", "*", "f", "v")
+        records, broker.state.records = broker.state.records, []
+        assert durability.commit(records)
+        before = contents_of(broker)
+        broker, durability = load(disk)
+        assert contents_of(broker) == before, words
+        assert durability.save()
+
+
+def many(seeds: range) -> Counter[str]:
+    folders = all_folders()
+    ends = Counter(harm_and_repair(folders, seed) for seed in seeds)
+    others = [end for end in ends if end not in ENDS]
+    assert len(others) * 100 <= sum(ends.values()), others
+    return ends
+
+
+def test_damage_by_chance_is_noticed_and_repaired() -> None:
+    ends = many(range(300))
+
+    assert min(ends["repaired"], ends["whole"]) > 20, ends
+
+
+@pytest.mark.long
+def test_ten_thousand_damaged_folders_are_noticed_and_repaired() -> None:
+    """A failure names its seed: harm_and_repair(folders, seed) does the same again."""
+    many(range(10_000))

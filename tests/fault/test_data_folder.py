@@ -42,7 +42,7 @@ def test_nobody_else_may_read_the_data(tmp_path: Path) -> None:
 
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = {path.name.split("-")[0]: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
-    assert modes == dict.fromkeys(["manifest", "log", "checkpoint", "segment", "lock", "host"], 0o600)
+    assert modes == dict.fromkeys(["manifest", "log", "confirmed", "checkpoint", "segment", "lock", "host"], 0o600)
 
 
 def test_a_second_broker_on_the_same_folder_is_refused_with_the_number_of_the_first(tmp_path: Path) -> None:
@@ -74,7 +74,8 @@ def test_after_a_clean_stop_there_is_nothing_to_replay(tmp_path: Path) -> None:
 
     assert "loaded 2 keys" in said
     assert "0 frames of the journal" in said
-    assert names == ["checkpoint-00000001", "lock", "log-00000002", "manifest"]  # The second stop had nothing to write.
+    # The second stop had nothing to write.
+    assert names == ["checkpoint-00000001", "confirmed", "lock", "log-00000002", "manifest"]
 
 
 def test_ids_grow_also_when_the_clock_goes_back_over_a_restart(tmp_path: Path) -> None:
@@ -128,8 +129,9 @@ def test_damage_is_refused_with_the_file_and_nothing_is_changed(tmp_path: Path) 
         code, said = broker.end()
 
     assert code == 1
-    assert re.fullmatch(r"headrace: The data in .* cannot be used: .*\. Nothing was changed\.\n", said)
-    assert re.search(r"log-00000001 is damaged at byte \d+: a (frame|header) with a wrong checksum, and good", said)
+    assert re.fullmatch(r"headrace: The data in .* cannot be used: .*\. Nothing was changed\. .*\n", said)
+    assert said.endswith(f"To save what can be saved: headrace check {tmp_path} --repair\n")
+    assert re.search(r"log-00000001 is damaged at byte \d+: a (frame|header) with a wrong checksum, and", said)
     assert contents_of(tmp_path) == before
 
 

@@ -22,11 +22,14 @@ class Crash(Exception):
 class Content:
     """A file, whatever its name."""
 
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes = b"", *, is_fixed: bool = False) -> None:
         self.data = bytearray(data)
         self.synced = bytes(data)
+        self.is_fixed = is_fixed  # Less than a sector, written as a whole.
 
     def after_crash(self, random: Random) -> Content:
+        if self.is_fixed:
+            return Content(random.choice([self.synced, bytes(self.data)]), is_fixed=True)
         old, new = self.synced, bytes(self.data)
         low, high = sorted([len(old), len(new)])
         safe = next((place for place in range(low) if old[place] != new[place]), low)
@@ -110,6 +113,11 @@ class FakeDisk:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", name)
         return FakeFile(self, self.files[name])
 
+    def open_fixed(self, name: str) -> FakeFixedFile:
+        content = self.files.setdefault(name, Content())
+        content.is_fixed = True
+        return FakeFixedFile(content)
+
     def replace(self, name: str, other: str) -> None:
         self.step()
         self.check_room_for_name()
@@ -164,6 +172,17 @@ class FakeFile:
     def cut(self, size: int) -> None:
         self.disk.step()
         del self.content.data[size:]
+
+    def close(self) -> None:
+        pass
+
+
+class FakeFixedFile:
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    def write(self, data: bytes) -> None:
+        self.content.data[:] = data
 
     def close(self) -> None:
         pass

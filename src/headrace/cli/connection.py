@@ -30,7 +30,7 @@ def open_client(url: str | None) -> "Client":
     if named == "embedded:":
         raise WrongUsage(
             "embedded: is a broker inside one process, in memory: this command would find nothing there and leave "
-            'nothing behind. Start one with "headrace serve" and give its URL.'
+            'nothing behind. Name a folder, embedded:./data, or start one with "headrace serve" and give its URL.'
         )
     try:
         client = Client(url)

@@ -16,6 +16,7 @@ import typer
 from headrace.cli import (
     ack,
     backup,
+    check,
     claim,
     groups,
     pending,
@@ -74,11 +75,14 @@ def headrace(
         return
     if context.invoked_subcommand == "serve":
         raise WrongUsage("serve takes no --url: it is the broker. Give --host and --port behind it.")
+    if context.invoked_subcommand == "check":
+        raise WrongUsage("check takes no --url: it looks at the folder of a broker that is stopped.")
     os.environ["HEADRACE_URL"] = url  # For the command that follows, unless it has a --url of its own.
 
 
 app.command("serve", cls=Command)(serve.serve)
 app.command("worker", cls=Command)(worker.worker)
+app.command("check", cls=Command)(check.check)
 app.command("publish", cls=Command)(publish.publish)
 app.command("tail", cls=Command)(tail.tail)
 app.add_typer(streams.app, name="streams")

@@ -39,7 +39,9 @@ def open_embedded(target: Target, timeout_s: float, *, may_host: bool) -> Transp
     if target.path:
         from headrace.client.shared_folder import FolderTransport
 
-        return FolderTransport(target, timeout_s, may_host=may_host)
+        folder = FolderTransport(target, timeout_s, may_host=may_host)
+        folder.sit()  # Now: others may want to attach before the first call.
+        return folder
     transport: Transport = in_process().Transport(target.shown)
     return transport
 

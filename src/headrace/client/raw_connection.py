@@ -49,12 +49,16 @@ class ReplyTooLarge(ProtocolError):
 def open_raw(url: str, key: str, timeout_s: float = 10.0) -> "RawConnection":
     """A connection to the server, or the node of the cluster, that has the key."""
     target = parse_url(url, protocol=2)
-    if target.kind == "embedded":
+    if target.kind == "embedded" and not target.path:
         raise ConfigError(
             f"{target.shown} is a broker inside one process, which other processes cannot reach. "
             'Start one with "headrace serve" and use headrace://localhost:7379, or use a redis:// URL.'
         )
     on_close: Callable[[], None] | None = None
+    if target.kind == "embedded":
+        from headrace.client.shared_folder import reach
+
+        target, on_close = reach(target, timeout_s)
     if target.kind == "valkey":
         from headrace.client.valkey_process import release_valkey, start_valkey
 

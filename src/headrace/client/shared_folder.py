@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -60,7 +60,7 @@ class Seats:
         self.url = target.shown
         self.target = target
         self.timeout_s = timeout_s
-        self.may_host = may_host
+        self.may_host = may_host and not is_spark_worker()
         self.path = folder_of(target)  # Now: the program may change its directory.
         self.seat: Seat | None = None
         self.left: list[Seat] = []  # To be closed.
@@ -336,6 +336,24 @@ class AsyncFolderSubscription:
     async def close(self) -> None:
         if self.inner is not None:
             await self.inner.close()
+
+
+def reach(target: Target, timeout_s: float) -> tuple[Target, Callable[[], None]]:
+    """The socket of the folder's host, which may be this process, and what lets go of it."""
+    transport = FolderTransport(target, timeout_s, may_host=True)
+    try:
+        seat = transport.sit()
+        path: str = seat.host.doorway.socket_path if seat.pointer is None else seat.pointer.socket
+    except BaseException:
+        transport.close()
+        raise
+    return Target(kind="unix", shown=target.shown, path=path, protocol=target.protocol), transport.close
+
+
+def is_spark_worker() -> bool:
+    """Spark's workers come and go, several at a time: they never host, whoever opens a client in them."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and str(spec.name).startswith("pyspark.")
 
 
 def folder_of(target: Target) -> Path:

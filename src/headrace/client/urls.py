@@ -13,8 +13,9 @@ A user and password stand before the host, percent-encoded. Options: ?db=2, ?pro
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from headrace.errors import ConfigError
 
@@ -101,6 +102,16 @@ def parse_embedded(url: str, rest: str, protocol: int | None) -> Target:
     if path.startswith("//") and not path.startswith("///"):
         raise ConfigError(f"{url} names a host; embedded: takes a folder. For a running broker write headrace://….")
     return Target(kind="embedded", shown=url, path=unquote(path), protocol=protocol, fsync=fsync)
+
+
+def absolute_url(url: str) -> str:
+    """The same for a process with another current directory."""
+    target = parse_url(url)
+    if target.kind != "embedded" or not target.path:
+        return url
+    path = quote(str(Path(target.path).expanduser().resolve()))
+    query = url.partition("?")[2]
+    return f"embedded:{path}?{query}" if query else f"embedded:{path}"
 
 
 def split_url(url: str, scheme: str) -> SplitResult:

@@ -2,7 +2,8 @@
 
 Layout. A part is fields as in payload.py: numbers in decimal, IDs as they are written:
 
-    part1, database, key, sequence of the last journal frame whose effects it holds, expiry (0: never), then one of
+    part1, database, key, sequence of the last journal frame whose effects it holds, CRC-32 of the fields so far,
+    expiry (0: never), then one of
     absent    the key did not exist
     a type    and what dump.py says, but of streams
     stream    last ID, entries ever added, highest deleted ID, ID of the first entry (0-0: none),
@@ -13,17 +14,20 @@ Layout. A part is fields as in payload.py: numbers in decimal, IDs as they are w
               entries and bytes that still fit into the last node, entries that fit into the next one (0: as usual)
               idempotence, publish ids and groups as in dump.py
 
-    e.g. the string `tea` in database 0 under `a`:   5:part1 1:0 1:a 2:17 1:0 6:string 3:tea, without the blanks
+    e.g. the string `tea` in database 0 under `a`, without the blanks:
 
-A part is valid when every field is what stands here. It has no checksum of its own: the frame around it has one. What
-a place holds is looked at when its node is fetched for the first time (shelf.py), so loading a stream costs nothing for
-the entries on disk.
+        5:part1 1:0 1:a 2:17 10:3119303716 1:0 6:string 3:tea
+
+A part is valid when every field is what stands here. The frame around it has a checksum; that of the first fields is
+there so that a damaged part can still say whose it was (`find_head`). What a place holds is looked at when its node is
+fetched for the first time (shelf.py), so loading a stream costs nothing for the entries on disk.
 
 Saving a stream places every node that has no place yet and is not the open last one. That is the long part of it for a
 large stream: `place_nodes` does it beforehand, some at a time.
 """
 
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Final
 
@@ -93,6 +97,7 @@ def absent_part(database: int, key: bytes, sequence: int) -> bytes:
 
 def put_head(parts: list[bytes], database: int, key: bytes, sequence: int) -> None:
     put_fields(parts, [VERSION, b"%d" % database, key, b"%d" % sequence])
+    put_numbers(parts, [zlib.crc32(b"".join(parts))])
 
 
 def place_nodes(value: Stored, place: PlaceNode, leaving: frozenset[int] = NONE, most_bytes: int = ALL) -> bool:
@@ -154,12 +159,7 @@ def encode_row(node: Node) -> bytes:
 def load_part(payload: bytes, limits: NodeLimits) -> Part:
     """The key and value of a part; stored nodes will be fetched by `limits`. ValueError when it is not one."""
     reader = Reader(payload, 0, len(payload))
-    version = reader.text()
-    if version != VERSION:
-        raise ValueError(f"not a part of a checkpoint, or of a newer headrace: {version[:16]!r}")
-    database = reader.number(0, DATABASES - 1)
-    part = Part(database, reader.text(), 0)
-    part.sequence = reader.number(0, MAX_NUMBER)
+    part = load_head(reader)
     part.expires_ms = reader.number(0, MAX_NUMBER)
     kind = reader.text()
     if kind == b"stream":
@@ -170,6 +170,28 @@ def load_part(payload: bytes, limits: NodeLimits) -> Part:
         raise ValueError("a key that is absent and expires")
     reader.finish()
     return part
+
+
+def load_head(reader: Reader) -> Part:
+    version = reader.text()
+    if version != VERSION:
+        raise ValueError(f"not a part of a checkpoint: {version[:16]!r}")
+    database = reader.number(0, DATABASES - 1)
+    key = reader.text()
+    part = Part(database, key, reader.number(0, MAX_NUMBER))
+    head = reader.data[: reader.position]
+    if reader.number() != zlib.crc32(head):
+        raise ValueError("the checksum of its first fields is wrong")
+    return part
+
+
+def find_head(payload: bytes) -> tuple[int, bytes] | None:
+    """Database and key of a damaged part; None when they are damaged too."""
+    try:
+        part = load_head(Reader(payload, 0, len(payload)))
+    except ValueError:
+        return None
+    return part.database, part.key
 
 
 def load_stream(reader: Reader, limits: NodeLimits, places: list[Place]) -> Stream:

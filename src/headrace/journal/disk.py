@@ -41,6 +41,15 @@ class File(Readable, Protocol):
     def close(self) -> None: ...
 
 
+class FixedFile(Protocol):
+    """A few bytes that are written over as a whole."""
+
+    def write(self, data: bytes) -> None:
+        """In place of what is there. After a crash it is the one or the other. OSError."""
+
+    def close(self) -> None: ...
+
+
 class Disk(Protocol):
     """The files of one folder, by name."""
 
@@ -50,6 +59,9 @@ class Disk(Protocol):
         """A new empty file, in place of one of that name."""
 
     def open(self, name: str) -> File: ...
+
+    def open_fixed(self, name: str) -> FixedFile:
+        """One for few bytes; made when it is missing."""
 
     def replace(self, name: str, other: str) -> None:
         """Give the file the other name, in place of the one that had it."""
@@ -94,6 +106,19 @@ class RealFile:
         os.close(self.descriptor)
 
 
+class RealFixedFile:
+    """Less than a sector, which disks write as a whole."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        os.pwrite(self.descriptor, data, 0)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
 def sync_descriptor(descriptor: int) -> None:
     if sys.platform == "darwin":
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # There, fsync leaves data in the drive's own memory.
@@ -121,6 +146,9 @@ class RealDisk:
 
     def open(self, name: str) -> File:
         return RealFile(os.open(name, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, dir_fd=self.folder))
+
+    def open_fixed(self, name: str) -> FixedFile:
+        return RealFixedFile(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE, dir_fd=self.folder))
 
     def replace(self, name: str, other: str) -> None:
         os.replace(name, other, src_dir_fd=self.folder, dst_dir_fd=self.folder)

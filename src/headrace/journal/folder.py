@@ -4,6 +4,7 @@
     log-00000012         frames: the effects of one loop turn each
     checkpoint-00000012  parts: every key as it was
     segment-00000003     bytes that parts refer to, written once
+    confirmed            how much of the log is on the disk for sure (confirmed.py)
     lock                 held by the process that uses the folder
 
 The order of steps is what makes it safe. A new log exists before the old one is closed. A checkpoint, its segments and
@@ -15,6 +16,7 @@ import contextlib
 from headrace.errors import DiskFull
 from headrace.journal import checkpoint
 from headrace.journal.checkpoint import CheckpointWriter, Taker
+from headrace.journal.confirmed import Confirmed
 from headrace.journal.disk import Disk
 from headrace.journal.frame_file import FrameFile, create_file, name_of, sync_names
 from headrace.journal.frames import FRAME_BYTES, Opening
@@ -32,6 +34,8 @@ class Folder:
         self.manifest = recovered.manifest
         self.log: FrameFile = recovered.log
         self.log_number = recovered.log_number
+        self.confirmed = Confirmed(disk)
+        self.confirm()
         self.closed_bytes = recovered.log_bytes - recovered.log.size  # Of logs that the next checkpoint removes.
 
     @property
@@ -56,6 +60,12 @@ class Folder:
 
     def sync(self) -> None:
         self.log.sync()
+        self.confirm()
+
+    def confirm(self) -> None:
+        """Note how far the log was synced: for the next start, which cannot see what is missing at its end."""
+        with contextlib.suppress(OSError):  # Then it is behind, as it may be.
+            self.confirmed.write(self.log_number, self.log.synced)
 
     def begin_checkpoint(self) -> CheckpointWriter:
         """Change to a new log, and start a checkpoint of what is there from now on. DiskFull: all is as before."""
@@ -112,6 +122,7 @@ class Folder:
                 self.disk.remove(name)
 
     def close(self) -> None:
+        self.confirmed.close()
         self.log.close()
         self.segments.close()
 

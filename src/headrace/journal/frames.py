@@ -15,6 +15,10 @@ says what the file is (`Opening`); a frame without payload closes it: nothing fo
 A frame is valid when both checksums, the end and its place in the sequence are right. What a frame that is not valid
 means depends on the file: in the log everything behind `synced` of the frames that are there may be missing after a
 power loss, in any part; everywhere else, and before that place, it is damage.
+
+A version that writes anything an older one cannot read (a frame, a part, a kind of record) writes another format: its
+number stands in the magic, in the manifest and in every opening. The header stays as it is in every format, so that an
+older version knows a newer folder from a damaged one.
 """
 
 import struct
@@ -22,6 +26,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from headrace.errors import NewerFormat
 from headrace.journal.disk import Readable
 
 FORMAT: Final = 1
@@ -76,9 +81,12 @@ class FrameReader:
         if len(header) < HEADER_BYTES:
             return self.stop("half a header")
         magic, length, sequence, synced, checksum = HEADER.unpack_from(header)
+        is_right = CHECKSUM.unpack_from(header, HEADER.size)[0] == zlib.crc32(header[: HEADER.size], self.seed)
         if magic != MAGIC:
+            if is_right and magic.startswith(MAGIC[:3]):
+                raise newer_format(magic[3:].decode("ascii", "replace"))
             return self.stop("no frame")
-        if CHECKSUM.unpack_from(header, HEADER.size)[0] != zlib.crc32(header[: HEADER.size], self.seed):
+        if not is_right:
             return self.stop("a header with a wrong checksum")
         if length > self.size - self.offset - FRAME_BYTES:
             return self.stop("half a frame")
@@ -144,10 +152,14 @@ class Opening(NamedTuple):
 
 
 def parse_opening(payload: bytes) -> Opening:
-    """ValueError when it is none, or of a format that is not known here."""
+    """ValueError when it is none, NewerFormat when it is of one that is not known here."""
     words = payload.decode("ascii", "replace").split(" ")
     if len(words) != 5 or words[0] != "headrace" or not all(word.isdigit() for word in words[2:]):
         raise ValueError("not the beginning of a file of headrace")
     if int(words[2]) != FORMAT:
-        raise ValueError(f"written in format {words[2]}, and this version of headrace knows format {FORMAT}")
+        raise newer_format(words[2])
     return Opening(words[1], int(words[3]), int(words[4]))
+
+
+def newer_format(written: str) -> NewerFormat:
+    return NewerFormat(f"it is written in format {written}, and this version of headrace knows format {FORMAT}")

@@ -21,13 +21,11 @@ def folder_id(path: Path) -> str:
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}"
 
 
-def lock_folder(path: Path) -> int:
+def lock_folder(path: Path, advice: str = "Stop it, or choose another with --dir.") -> int:
     """Take the lock; the descriptor holds it until it is closed. ConfigError when another process has it."""
     descriptor = try_lock(path)
     if descriptor is None:
-        raise ConfigError(
-            f"The folder {path} is in use by process {find_holder(path)}. Stop it, or choose another with --dir."
-        )
+        raise ConfigError(f"The folder {path} is in use by process {find_holder(path)}. {advice}")
     return descriptor
 
 

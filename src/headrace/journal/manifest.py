@@ -2,7 +2,7 @@
 
 One frame (frames.py) in the file `manifest`, with a JSON object as its payload:
 
-    {"checkpoint": 12, "checkpoint_bytes": 4182, "log": 12, "log_bytes": 70, "segments": {"3": 51000}}
+    {"format": 1, "checkpoint": 12, "checkpoint_bytes": 4182, "log": 12, "log_bytes": 70, "segments": {"3": 51000}}
 
 The data is the checkpoint (0: none), then the frames of the log with this number and of those with the numbers after
 it. The checkpoint and the segments are exactly so long, the log at least. Every other file of ours is left over from
@@ -16,7 +16,7 @@ from typing import Any, Final
 from headrace.errors import DiskFull, JournalError
 from headrace.journal.disk import Disk
 from headrace.journal.frame_file import FrameFile, open_error, sync_names
-from headrace.journal.frames import FrameReader, seed_of
+from headrace.journal.frames import FORMAT, FrameReader, newer_format, seed_of
 
 NAME: Final = "manifest"
 NEW_NAME: Final = "manifest.new"
@@ -39,7 +39,7 @@ def write_manifest(disk: Disk, manifest: Manifest) -> None:
     except OSError as error:
         raise open_error(NEW_NAME, error) from error
     try:
-        file.append(json.dumps(asdict(manifest)).encode())
+        file.append(json.dumps({"format": FORMAT, **asdict(manifest)}).encode())
         file.sync()
         replace(disk)
     except DiskFull:
@@ -73,6 +73,9 @@ def read_manifest(disk: Disk) -> Manifest:
 def parse_manifest(payload: bytes) -> Manifest:
     try:
         found = json.loads(payload)
+        written = checked(found.pop("format"))
+        if written != FORMAT:
+            raise newer_format(str(written))
         segments = {int(number): checked(size) for number, size in found.pop("segments").items()}
         return Manifest(segments=segments, **{name: checked(number) for name, number in found.items()})
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -3,7 +3,7 @@
 Files that nobody needs any more are removed as on a disk, so it holds the last checkpoint and the journal behind it.
 """
 
-from headrace.journal.disk import File
+from headrace.journal.disk import File, FixedFile
 
 
 class MemoryFile:
@@ -32,6 +32,17 @@ class MemoryFile:
         """It can be opened again."""
 
 
+class MemoryFixedFile:
+    def __init__(self, file: MemoryFile) -> None:
+        self.file = file
+
+    def write(self, data: bytes) -> None:
+        self.file.data[:] = data
+
+    def close(self) -> None:
+        """It can be opened again."""
+
+
 class MemoryDisk:
     def __init__(self) -> None:
         self.files: dict[str, MemoryFile] = {}
@@ -47,6 +58,9 @@ class MemoryDisk:
         if name not in self.files:
             raise FileNotFoundError(name)
         return self.files[name]
+
+    def open_fixed(self, name: str) -> FixedFile:
+        return MemoryFixedFile(self.files.setdefault(name, MemoryFile()))
 
     def replace(self, name: str, other: str) -> None:
         self.files[other] = self.files.pop(name)

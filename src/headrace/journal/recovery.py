@@ -11,6 +11,7 @@ from typing import Final
 from headrace.errors import JournalError
 from headrace.journal import checkpoint, segments
 from headrace.journal.checkpoint import Taker, read_parts
+from headrace.journal.confirmed import NOTHING, read_confirmed
 from headrace.journal.disk import Disk
 from headrace.journal.frame_file import FrameFile, create_file, name_of, number_of, open_error, sync_names
 from headrace.journal.frames import Frame, FrameReader, Opening, find_frames, seed_of
@@ -41,6 +42,7 @@ class Recovery:
         self.frames = 0
         self.skip_to = 0  # The checkpoint has everything up to this sequence.
         self.last_sequence = -1  # Of the log read before; -1: none was.
+        self.confirmed = NOTHING  # Number of a log, and how much of it is on the disk.
         self.notes: list[str] = []
 
     def run(self) -> Recovered:
@@ -55,6 +57,8 @@ class Recovery:
             self.skip_to, parts = read_parts(self.disk, manifest.checkpoint, manifest.checkpoint_bytes, self.taker)
         else:
             self.taker.begin(0)
+        self.confirmed, problem = read_confirmed(self.disk)
+        self.notes += [problem] if problem else []
         numbers = self.log_numbers(manifest)
         total = 0
         while True:
@@ -94,7 +98,7 @@ class Recovery:
             number for number in (number_of(LOG, name) for name in self.disk.names()) if number >= manifest.log
         )
         for expected, number in enumerate([*numbers, 0], manifest.log):
-            if number != expected and (number or expected == manifest.log):
+            if number != expected and (number or expected <= max(manifest.log, self.confirmed[0])):
                 raise JournalError(f"{name_of(LOG, expected)} is missing")
         return numbers
 
@@ -112,6 +116,8 @@ class Recovery:
         while not is_closed and (frame := reader.next()) is not None:
             is_closed = self.take(log, number, frame)
         sure = manifest.log_bytes if number == manifest.log else 1  # Its beginning was synced before it was needed.
+        if number == self.confirmed[0]:
+            sure = max(sure, self.confirmed[1])
         if is_closed:
             if reader.offset != reader.size:
                 raise JournalError(f"{name} goes on at byte {reader.offset} although it was closed")
@@ -168,7 +174,8 @@ class Recovery:
 
     def drop_next(self, log: FrameFile, numbers: list[int]) -> None:
         """This log was not closed. A next one is there when the change to it did not come to its end: it is empty."""
-        if len(numbers) > 2 or (len(numbers) == 2 and self.has_frames_after_opening(numbers[1])):
+        is_next_used = len(numbers) > 1 and numbers[1] <= self.confirmed[0]
+        if is_next_used or len(numbers) > 2 or (len(numbers) == 2 and self.has_frames_after_opening(numbers[1])):
             raise JournalError(f"{log.name} is damaged at byte {log.size}: it ends there, and another log follows")
         for number in numbers[1:]:
             self.disk.remove(name_of(LOG, number))

@@ -31,9 +31,13 @@ class Segments:
         number = max(self.files, default=0)
         if number == 0 or self.files[number].size >= self.segment_bytes:
             number = self.next_number
-            self.files[number] = create_file(self.disk, Opening(KIND, number, 0))
-            self.next_number += 1
+            self.begin_new()
         return number, self.files[number].append(payload), len(payload)
+
+    def begin_new(self) -> None:
+        """Write to a new segment from now on, and to none that is there already."""
+        self.files[self.next_number] = create_file(self.disk, Opening(KIND, self.next_number, 0))
+        self.next_number += 1
 
     def fetch(self, segment: int, offset: int, size: int) -> bytes:
         """A payload from its place, checked."""

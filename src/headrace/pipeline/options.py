@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Final, Literal
 
+from headrace.client.client import choose_url
 from headrace.client.times import ENTRY_ID
-from headrace.client.urls import parse_url
+from headrace.client.urls import absolute_url, parse_url
 from headrace.errors import ConfigError
 from headrace.pipeline.entry_ids import MAX_PART
 
@@ -176,11 +177,19 @@ def parse_broker_url(options: Mapping[str, str], default_url: str | None) -> str
 
 
 def check_broker_url(url: str) -> None:
-    if parse_url(url).kind == "embedded":
+    target = parse_url(url)
+    if target.kind == "embedded" and not target.path:
         raise ConfigError(
-            "Spark's tasks are other processes and cannot reach an embedded: broker. Start one with "
-            "`headrace serve` and give its URL, or give any redis:// URL."
+            "Spark's tasks are other processes and cannot reach an embedded: broker in memory. Name a folder, "
+            "embedded:./data, start a broker with `headrace serve` and give its URL, or give any redis:// URL."
         )
+
+
+def get_broker_url(url: str | None) -> str:
+    """The URL given, else HEADRACE_URL, as tasks can use it wherever they run."""
+    chosen = choose_url(url)
+    check_broker_url(chosen)
+    return absolute_url(chosen)
 
 
 def parse_streams(options: Mapping[str, str]) -> tuple[tuple[str, ...], str | None]:

@@ -8,12 +8,13 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from time import perf_counter, sleep
 
 import headrace.commands.dispatch
 from headrace.clock import SystemClock
 from headrace.commands.call import State
-from headrace.errors import ConfigError, JournalError
+from headrace.errors import ConfigError, JournalError, NewerFormat
 from headrace.journal.disk import RealDisk
 from headrace.journal.lock import folder_id, lock_folder
 from headrace.journal.memory_disk import MemoryDisk
@@ -83,7 +84,7 @@ def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -
     try:
         durability = Durability(state, disk)
     except (JournalError, OSError) as error:
-        raise JournalError(f"The data in {disk.path} cannot be used: {error}. Nothing was changed.") from error
+        raise JournalError(refusal(disk.path, error)) from error
     finally:
         if collects:
             gc.enable()
@@ -100,6 +101,14 @@ def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -
 def load_nothing(state: State) -> Durability:
     """A journal in memory."""
     return Durability(state, MemoryDisk())
+
+
+def refusal(path: Path, error: Exception) -> str:
+    """Why the data cannot be used, and what to do."""
+    if isinstance(error, NewerFormat):
+        return f"The data in {path} is from a newer headrace: {error}. Use that version. Nothing was changed."
+    advice = f"To save what can be saved: headrace check {quote(str(path))} --repair"
+    return f"The data in {path} cannot be used: {error}. Nothing was changed. {advice}"
 
 
 def count(number: int, noun: str) -> str:

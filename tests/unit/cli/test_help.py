@@ -14,7 +14,7 @@ from headrace.cli import main
 from headrace.cli.main import app
 
 ALL = {"--help", "-h"}
-WITHOUT_URL = {"headrace serve", "headrace backup", "headrace restore"}
+WITHOUT_URL = {"headrace serve", "headrace backup", "headrace restore", "headrace check"}
 
 
 def commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import deque
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from headrace.engine.dump import dump_value
 from headrace.engine.shelf import NOWHERE, NodeLimits
-from headrace.engine.snapshot import absent_part, dump_part, load_part, place_nodes, places_of
+from headrace.engine.snapshot import absent_part, dump_part, find_head, load_part, place_nodes, places_of
 from headrace.engine.sorted_set import SortedSet
 from headrace.engine.stream import UNPACKED_NODES, Stream
 from support.memory import MemoryBroker
@@ -27,9 +28,10 @@ def fields(*items: bytes) -> bytes:
     return b"".join(b"%d:%b" % (len(item), item) for item in items)
 
 
-def head(*items: bytes) -> bytes:
+def head(*items: bytes, expires_ms: bytes = b"0") -> bytes:
     """A part of key `k`, whatever comes behind."""
-    return fields(b"part1", b"0", b"k", b"7", b"0", *items)
+    whose = fields(b"part1", b"0", b"k", b"7")
+    return whose + fields(b"%d" % zlib.crc32(whose), expires_ms, *items)
 
 
 def stream_part(**changes: bytes) -> bytes:
@@ -208,10 +210,11 @@ def test_whatever_is_changed_in_a_part_there_is_no_other_error_than_value_error(
     ("payload", "text"),
     [
         (b"", "no field begins"),
-        (fields(b"part2", b"0", b"k", b"7", b"0", b"absent"), "newer headrace"),
+        (fields(b"part2", b"0", b"k", b"7", b"0", b"absent"), "not a part"),
         (fields(b"part1", b"16", b"k", b"7", b"0", b"absent"), "not a number that can stand here"),
         (fields(b"part1", b"0", b"k", b"-7", b"0", b"absent"), "not a number that can stand here"),
-        (fields(b"part1", b"0", b"k", b"7", b"5", b"absent"), "absent and expires"),
+        (fields(b"part1", b"0", b"k", b"7", b"9", b"5", b"absent"), "checksum of its first fields"),
+        (head(b"absent", expires_ms=b"5"), "absent and expires"),
         (head(b"tree"), "unknown type"),
         (stream_part(rows=b"x"), "not whole"),
         (stream_part(rows=row(2, 1) + row(2, 1), first=b"2-0"), "nodes out of order"),
@@ -236,3 +239,12 @@ def test_what_the_layout_does_not_say_is_refused(payload: bytes, text: str) -> N
 def test_the_parts_of_the_refusals_are_right_but_for_one_field() -> None:
     assert load_part(stream_part(), LIMITS).value is not None
     assert load_part(stream_part(rows=row(2, 1) + row(4, 1), first=b"2-0"), LIMITS).value is not None
+
+
+def test_a_damaged_part_still_says_whose_it_was_unless_the_damage_is_there() -> None:
+    part = head(b"list", b"1", b"tea")
+    begin = len(part) - len(fields(b"0", b"list", b"1", b"tea"))
+
+    for place in range(len(part)):
+        damaged = part[:place] + bytes([part[place] ^ 1]) + part[place + 1 :]
+        assert find_head(damaged) == ((0, b"k") if place >= begin else None), place

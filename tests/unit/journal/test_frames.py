@@ -1,10 +1,22 @@
 """Frames: written whole, read back whole, and never taken for what they are not."""
 
+import zlib
 from random import Random
 
 import pytest
 
-from headrace.journal.frames import FRAME_BYTES, FrameReader, Opening, encode_frame, find_frames, parse_opening, seed_of
+from headrace.errors import NewerFormat
+from headrace.journal.frames import (
+    CHECKSUM,
+    FRAME_BYTES,
+    HEADER,
+    FrameReader,
+    Opening,
+    encode_frame,
+    find_frames,
+    parse_opening,
+    seed_of,
+)
 from support.fake_disk import FakeDisk, FakeFile
 
 SEED = seed_of("log-00000001")
@@ -82,12 +94,23 @@ def test_an_opening_says_what_a_file_is() -> None:
         (b"headrace log 1 12", "not the beginning"),
         (b"headrace log 1 12 x", "not the beginning"),
         (b"another log 1 12 0", "not the beginning"),
-        (b"headrace log 2 12 0", "written in format 2, and this version of headrace knows format 1"),
     ],
 )
 def test_any_other_opening_is_refused(payload: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_opening(payload)
+
+
+def test_a_newer_format_is_told_from_damage() -> None:
+    with pytest.raises(NewerFormat, match="written in format 2, and this version of headrace knows format 1"):
+        parse_opening(b"headrace log 2 12 0")
+    header = HEADER.pack(b"HRF2", 3, 1, 0, 0)
+    newer = header + CHECKSUM.pack(zlib.crc32(header, SEED)) + b"abc"
+    with pytest.raises(NewerFormat, match="format 2"):
+        FrameReader(file_of(newer), SEED).next()
+    for place in range(len(header)):
+        flipped = newer[:place] + bytes([newer[place] ^ 4]) + newer[place + 1 :]
+        assert FrameReader(file_of(flipped), SEED).next() is None
 
 
 def test_the_size_of_a_frame_is_known() -> None:

@@ -63,7 +63,9 @@ def test_the_journal_begins_anew_after_a_checkpoint(kept: Kept) -> None:
     kept.save()
 
     assert kept.size("log") < 100
-    assert len(kept.disk.names()) == len({"manifest", "log", "checkpoint"}) + len(kept.durability.segments.files)
+    assert len(kept.disk.names()) == len({"manifest", "log", "confirmed", "checkpoint"}) + len(
+        kept.durability.segments.files
+    )
 
 
 def test_the_space_of_trimmed_entries_comes_back(kept: Kept) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Final
 
-from headrace.client.client import Client, choose_url, group_place
+from headrace.client.client import Client, group_place
 from headrace.client.results import StreamInfo
 from headrace.client.times import Duration, Place, parse_duration_ms
 from headrace.errors import ConfigError, DataLoss, HeadraceError, Refused, TableError
@@ -30,7 +30,7 @@ from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import MAX_ID, id_of, text_of
 from headrace.pipeline.jobs.compact import join_small_files
 from headrace.pipeline.jobs.trim import Holder, TrimmedStream, check_beginnings, trim_archived
-from headrace.pipeline.options import check_broker_url
+from headrace.pipeline.options import get_broker_url
 from headrace.pipeline.planning import list_matching
 from headrace.pipeline.same_stream import keep_hold
 from headrace.pipeline.session import get_session
@@ -139,8 +139,7 @@ def make_plan(
     checkpoint: str | Path | None,
     fail_on_data_loss: bool,
 ) -> Plan:
-    chosen = choose_url(url)
-    check_broker_url(chosen)
+    chosen = get_broker_url(url)
     names = (streams,) if isinstance(streams, str) else tuple(streams)
     if bool(names) == bool(pattern):
         raise ConfigError("say what to archive: streams by their names, or a pattern like orders:*, and not both.")

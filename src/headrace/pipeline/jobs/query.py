@@ -9,16 +9,17 @@ there are when it is made: counting it again gives the same, if nobody deletes.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from headrace.client.client import Client, choose_url
+from headrace.client.client import Client
 from headrace.client.results import StreamInfo
+from headrace.client.urls import parse_url
 from headrace.errors import ConfigError, NotFound, TableError
 from headrace.pipeline import archives
 from headrace.pipeline.archive_layout import ARCHIVE_DDL, check_version, read_archive, with_view
 from headrace.pipeline.archives import Archive
 from headrace.pipeline.entry_ids import id_of
-from headrace.pipeline.options import check_broker_url
+from headrace.pipeline.options import get_broker_url
 from headrace.pipeline.ranges import Extent, Span, cut_spans
 from headrace.pipeline.session import get_session
 from headrace.pipeline.tables.table import Table, open_table
@@ -33,7 +34,8 @@ def query(sql: str, *, url: str | None = None, archive: str | None = None, spark
     `archive` names the archive to take for streams that are in several. Raises NotFound for a name that is neither a
     stream nor archived, ConfigError for SQL that cannot be run, TableError for an archive that cannot be read.
     """
-    chosen = get_url(url)
+    chosen = get_broker_url(url)
+    stay_reachable(chosen)
     spark = get_session(spark, "headrace query")
     with Client(chosen) as client:
         return run_sql(spark, sql, partial(make_named_table, spark, client, chosen, archive, sql))
@@ -41,7 +43,8 @@ def query(sql: str, *, url: str | None = None, archive: str | None = None, spark
 
 def table(stream: str, *, url: str | None = None, archive: str | None = None, spark: Any = None) -> Any:
     """A stream as a DataFrame: what is archived and what is live, each entry once."""
-    chosen = get_url(url)
+    chosen = get_broker_url(url)
+    stay_reachable(chosen)
     spark = get_session(spark, "headrace query")
     with Client(chosen) as client:
         if archive is not None and stream not in archives.get_archive(client, archive).streams:
@@ -49,10 +52,14 @@ def table(stream: str, *, url: str | None = None, archive: str | None = None, sp
         return make_table(spark, client, chosen, stream, archive)
 
 
-def get_url(url: str | None) -> str:
-    chosen = choose_url(url)
-    check_broker_url(chosen)
-    return chosen
+KEPT: Final[dict[str, Client]] = {}
+
+
+def stay_reachable(url: str) -> None:
+    """A DataFrame is read when it is used. If this process hosts the folder, it goes on hosting it to its end."""
+    if parse_url(url).kind == "embedded" and url not in KEPT:
+        KEPT[url] = Client(url)
+        KEPT[url].ping()
 
 
 def make_named_table(spark: Any, client: Client, url: str, archive: str | None, sql: str, name: str) -> Any:

@@ -18,14 +18,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.client.client import Client, choose_url, range_ids
+from headrace.client.client import Client, range_ids
 from headrace.client.results import encode_text
 from headrace.client.times import ENTRY_ID, Place
 from headrace.errors import ConfigError, HeadraceError
 from headrace.pipeline import archives
 from headrace.pipeline.archive_layout import check_version, read_archive
 from headrace.pipeline.entry_ids import MAX_ID, MAX_PART, id_of, ms_of, seq_of, text_of
-from headrace.pipeline.options import check_broker_url
+from headrace.pipeline.options import get_broker_url
 from headrace.pipeline.pace import parse_rate
 from headrace.pipeline.replaying import ID_FIELD, STREAM_FIELD, Record, ReplayPlan, decode_record, replay_rows
 from headrace.pipeline.seam import may_hold
@@ -73,8 +73,7 @@ def replay(
     of the source. `name` is what a repetition is known by: by default it follows from stream, target and where.
     """
     began = time.monotonic()
-    chosen_url = choose_url(url)
-    check_broker_url(chosen_url)
+    chosen_url = get_broker_url(url)
     target = to or stream
     per_second = None if rate is None else parse_rate(rate)
     with Client(chosen_url) as client:
