@@ -94,7 +94,7 @@ def supervise(
 ) -> None:  # fmt: skip
     from headrace.client.client import Client
     from headrace.client.times import parse_duration_ms
-    from headrace.worker.supervisor import Supervisor
+    from headrace.worker.supervisor import Supervisor, kept_hosted
     from headrace.worker.watching import Watcher
 
     command = [sys.executable, "-m", "headrace", "worker", place, "--shutdown-timeout", shutdown_timeout]
@@ -105,8 +105,7 @@ def supervise(
     has_changed = None if watcher is None else watcher.has_changed
     supervisor = Supervisor(command, environment, processes, shutdown_s, has_changed)
     if app.url.startswith("embedded:"):
-        with Client(app.url) as host:
-            host.ping()
+        with Client(app.url) as host, kept_hosted(host):
             supervisor.run()
     else:
         supervisor.run()

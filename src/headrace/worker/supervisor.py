@@ -9,9 +9,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
+from headrace.client.client import Client
+from headrace.errors import HeadraceError
 from headrace.worker import events
 
 LOOK_S: Final = 0.5
@@ -114,3 +117,23 @@ class Supervisor:
             time.sleep(0.02)
         for child in self.children:
             child.close()
+
+
+@contextmanager
+def kept_hosted(client: Client) -> Iterator[None]:
+    """Somebody hosts the folder all the time: when the one that does leaves, a call of ours takes over."""
+    client.ping()
+    ending = threading.Event()
+
+    def ping_for_ever() -> None:
+        while not ending.wait(LOOK_S):
+            with suppress(HeadraceError):
+                client.ping()
+
+    thread = threading.Thread(target=ping_for_ever, name="headrace host", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()

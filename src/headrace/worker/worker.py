@@ -32,6 +32,7 @@ from headrace.worker.outage import Outage
 from headrace.worker.providing import make_values, values_for
 from headrace.worker.running import THREAD_NAME
 
+ANSWER_S: Final = 5.0  # A broker that has not answered by then counts as lost, and is asked again.
 GIVE_BACK_S: Final = 5.0  # For settling and giving back at the end, when the broker is slow or away.
 
 
@@ -89,7 +90,7 @@ class Worker:
 
     async def start(self) -> None:
         try:
-            client = AsyncClient(self.app.url, may_host=self.app.may_host)
+            client = AsyncClient(self.app.url, timeout=ANSWER_S, may_host=self.app.may_host)
             self.stack.push_async_callback(client.close)
             values = await make_values(self.app, self.stack)
             for handler in self.app.handlers:
