@@ -17,54 +17,103 @@ from support.memory import MemoryBroker
 from support.servers import wait_until
 
 
-def play(folder: Path, rounds: int, seed: int, disk: FaultyDisk | None = None) -> int:
-    """Kill it so often under load; how many promises were kept."""
-    random = Random(seed)
-    load = Load()
-    environment = disk.environment if disk is not None else None
-    with DurableBroker(folder, environment=environment) as broker:
-        for number in range(rounds):
-            if random.random() < 0.2:  # It dies again while it reads its data.
-                broker.launch()
-                threading.Event().wait(random.uniform(0.1, 0.6))
-                broker.kill()
-            if disk is not None:
-                disk.note(folder)
+class Play:
+    """Kill a broker again and again under load. What it was found to have kept is counted."""
+
+    def __init__(self, folder: Path, seed: int, disk: FaultyDisk | None = None) -> None:
+        self.folder = folder
+        self.random = Random(seed)
+        self.disk = disk
+        self.load = Load()
+        self.broker = DurableBroker(folder, environment=disk.environment if disk is not None else None)
+        self.kills = self.while_starting = self.while_stopping = self.checkpoints = 0
+
+    def run(self, rounds: int) -> str:
+        with self.broker as broker:
+            for number in range(rounds):
+                if self.random.random() < 0.3:
+                    self.kill_while_starting()
+                if self.disk is not None:
+                    self.disk.note(self.folder)
+                broker.start()
+                with broker.client() as client:
+                    self.load.check(client)
+                    self.load.begin(broker)
+                    self.pause(0.5)
+                    if number % 2:
+                        client.execute_command("BGSAVE")
+                        self.pause(0.2)
+                if number % 5 == 4:
+                    self.kill_while_stopping()
+                else:
+                    broker.kill()
+                self.kills += 1
+                self.load.end()
+                if self.disk is not None:
+                    self.disk.lose_power(self.folder, self.random)
+                self.checkpoints = max(self.checkpoints, *[int(path.name[-8:]) for path in self.checkpoint_files()], 0)
             broker.start()
             with broker.client() as client:
-                load.check(client)
-                load.begin(broker)
-                threading.Event().wait(random.uniform(0.02, 0.5))
-                if number % 2:
-                    client.execute_command("BGSAVE")
-                    threading.Event().wait(random.uniform(0, 0.2))
-            broker.kill()
-            load.end()
-            if disk is not None:
-                disk.lose_power(folder, random)
-        broker.start()
-        with broker.client() as client:
-            load.check(client)
-    return load.promises()
+                self.load.check(client)
+        return (
+            f"{self.load.promises()} promises kept over {self.kills} kills, {self.while_stopping} of them while it "
+            f"stopped, and {self.while_starting} more while it started; {self.checkpoints} checkpoints"
+        )
+
+    def pause(self, most_s: float) -> None:
+        threading.Event().wait(self.random.uniform(0, most_s))
+
+    def kill_while_starting(self) -> None:
+        """While it reads its data back."""
+        self.broker.launch()
+        self.broker.wait_until_loading()
+        self.pause(0.1)
+        self.broker.kill()
+        self.while_starting += 1
+
+    def kill_while_stopping(self) -> None:
+        """While it answers the last commands, or writes its last checkpoint."""
+        assert self.broker.process is not None
+        self.broker.process.terminate()
+        self.pause(0.2)
+        self.broker.kill()
+        self.while_stopping += 1
+
+    def checkpoint_files(self) -> list[Path]:
+        return list(self.folder.glob("checkpoint-*"))
 
 
 def test_nothing_that_was_promised_is_lost_when_the_broker_is_killed(tmp_path: Path) -> None:
-    assert play(tmp_path / "data", 4, seed=1) > 100
+    play = Play(tmp_path / "data", seed=1)
+    play.run(5)
+    assert play.load.promises() > 100
 
 
 def test_nothing_that_was_promised_is_lost_when_the_power_fails(tmp_path: Path) -> None:
     """Row 176."""
-    assert play(tmp_path / "data", 3, seed=2, disk=FaultyDisk(tmp_path)) > 100
+    play = Play(tmp_path / "data", seed=2, disk=FaultyDisk(tmp_path))
+    play.run(3)
+    assert play.load.promises() > 100
 
 
 @pytest.mark.long
-def test_nothing_that_was_promised_is_lost_in_200_kills(tmp_path: Path) -> None:
-    assert play(tmp_path / "data", 200, seed=3) > 10_000
+def test_nothing_that_was_promised_is_lost_in_200_kills(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play = Play(tmp_path / "data", seed=3)
+    figures = play.run(200)
+    with capsys.disabled():
+        print(f"\n{figures}")
+    assert play.load.promises() > 10_000
 
 
 @pytest.mark.long
-def test_nothing_that_was_promised_is_lost_in_100_power_failures(tmp_path: Path) -> None:
-    assert play(tmp_path / "data", 100, seed=4, disk=FaultyDisk(tmp_path)) > 10_000
+def test_nothing_that_was_promised_is_lost_in_100_power_failures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    play = Play(tmp_path / "data", seed=4, disk=FaultyDisk(tmp_path))
+    figures = play.run(100)
+    with capsys.disabled():
+        print(f"\n{figures}")
+    assert play.load.promises() > 10_000
 
 
 def test_the_power_failure_of_these_tests_does_lose_what_was_not_synced(tmp_path: Path) -> None:

@@ -15,8 +15,11 @@ from redis.retry import Retry
 
 from headrace.testing.running_broker import free_port
 
+from .servers import wait_until
+
 TIMEOUT_S = 60
 FLOOD = 3000
+ENOUGH = 150_000  # Promises; then all clients begin anew, so that checking them does not take ever longer.
 
 
 class DurableBroker:
@@ -58,6 +61,14 @@ class DurableBroker:
         process.stderr.close()
         raise AssertionError(f"no start: {''.join(self.said)}")
 
+    def wait_until_loading(self) -> None:
+        """It was launched: wait until it reads its folder, or has done so."""
+        process = self.process
+        assert process is not None
+        lock = self.folder / "lock"
+        number = f"{process.pid}\n"
+        wait_until(lambda: (lock.exists() and lock.read_text() == number) or process.poll() is not None, "the lock")
+
     def kill(self) -> None:
         process = self.process
         assert process is not None and process.stderr is not None
@@ -92,8 +103,9 @@ class Load:
     """
 
     def __init__(self) -> None:
-        self.clients: list[Any] = [Adder(), Worker(), Pusher(), Member(), QueueClient(), Flood()]
+        self.earlier = 0  # Promises from before everything began anew.
         self.threads: list[threading.Thread] = []
+        self.clients = new_clients()
 
     def begin(self, broker: DurableBroker) -> None:
         with broker.client() as client:
@@ -118,12 +130,23 @@ class Load:
             assert not thread.is_alive()
 
     def check(self, client: redis.Redis) -> None:
-        if self.threads:  # Before the first load there is nothing.
-            for each in self.clients:
-                each.check(client)
+        if not self.threads:  # Before the first load there is nothing.
+            return
+        for each in self.clients:
+            each.check(client)
+        promises = sum(each.promises for each in self.clients)
+        if promises > ENOUGH:
+            client.flushall()
+            self.earlier += promises
+            self.clients = new_clients()
 
     def promises(self) -> int:
-        return sum(each.promises for each in self.clients)
+        """How many were checked so far, each at least once."""
+        return self.earlier + sum(each.promises for each in self.clients)
+
+
+def new_clients() -> list[Any]:
+    return [Adder(), Worker(), Pusher(), Member(), QueueClient(), Flood()]
 
 
 class Adder:
