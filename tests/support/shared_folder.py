@@ -127,6 +127,12 @@ class Folder:
         self.gone.append(host)
         return when_ms
 
+    def let_host_leave(self) -> None:
+        host = self.host()
+        assert host.leave() == 0, host.said()
+        self.members.remove(host)
+        self.gone.append(host)
+
     def stop(self) -> None:
         while self.members:
             member = self.members.pop()

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.commands.call import Call, State
 from headrace.engine.waiters import NO_TIME
-from headrace.errors import ConnectionLost, HeadraceError, JournalError
+from headrace.errors import ConnectionLost, HeadraceError, JournalError, Unreachable
 from headrace.server.durability import Durability
 from headrace.server.inprocess_broker import CRON_MS, InProcessBroker
 from headrace.server.keeper import Keeper
@@ -45,7 +45,7 @@ class HostedBroker(InProcessBroker):
 
     def execute(self, call: Call, argv: list[bytes]) -> None:
         if self.failure is not None:
-            raise self.failure
+            raise self.refusal()
         try:
             super().execute(call, argv)
         except BaseException as error:  # Ctrl-C, or a fault of ours: the data in memory may be half changed.
@@ -59,7 +59,7 @@ class HostedBroker(InProcessBroker):
 
     def ring(self) -> None:
         if self.failure is not None:
-            raise self.failure
+            raise self.told()
         try:
             super().ring()
         except BaseException as error:  # As above.
@@ -83,14 +83,17 @@ class HostedBroker(InProcessBroker):
 
     def keep(self) -> bool:
         if self.failure is not None:
-            raise self.failure
+            raise self.told()
         records = self.state.records
         self.state.records = []
         if not records:
             return self.has_room()
         try:
             is_kept = self.durability.commit(records)
-        except BaseException as error:
+        except Exception as error:  # Whatever it is, it is about data that was promised to be kept.
+            self.give_up(error if isinstance(error, JournalError) else JournalError(f"{self.name}: {error!r}"))
+            raise self.told() from error
+        except BaseException as error:  # Ctrl-C.
             self.give_up(error)
             raise
         if not is_kept:
@@ -99,7 +102,7 @@ class HostedBroker(InProcessBroker):
 
     def has_room(self) -> bool:
         if self.failure is not None:
-            raise self.failure
+            raise self.told()
         return not self.durability.waiting
 
     # Errands for the loop
@@ -127,14 +130,9 @@ class HostedBroker(InProcessBroker):
 
         A JournalError is final. Otherwise the folder is as good as ever, and is opened again by the next call.
         """
-        if isinstance(error, JournalError):
-            failure: HeadraceError = error
-        elif isinstance(error, Exception):
-            failure = JournalError(f"the data of {self.name} cannot be kept: {error!r}")
-        else:
-            failure = ConnectionLost(f"a call of {self.name} was interrupted; whether it took effect is unknown.")
         if self.failure is None:
-            self.end(failure)
+            lost = ConnectionLost(f"a call of {self.name} was interrupted; whether it took effect is unknown.")
+            self.end(error if isinstance(error, JournalError) else lost)
             self.selector.send(self.loop, self.fail_keeper)
 
     def fail_keeper(self) -> None:
@@ -147,6 +145,12 @@ class HostedBroker(InProcessBroker):
         assert isinstance(error, JournalError)
         if self.failure is None:
             self.end(error)
+
+    def refusal(self) -> HeadraceError:
+        """For a call that has not begun: another host may run it."""
+        if isinstance(self.failure, JournalError):
+            return self.told()
+        return Unreachable(f"{self.name} is not hosted here any more; nothing was done.")
 
     def end(self, reason: HeadraceError) -> None:
         """Nothing runs here any more: calls raise the reason, those that wait too."""

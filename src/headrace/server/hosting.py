@@ -170,6 +170,7 @@ class Host:
 
 HOSTS: Final[dict[Path, Host]] = {}
 HOSTS_LOCK = threading.Lock()
+ENDING = threading.Event()  # The process comes to its end.
 
 
 def host_folder(path: Path, fsync: str) -> Host | None:
@@ -178,6 +179,8 @@ def host_folder(path: Path, fsync: str) -> Host | None:
     ConfigError or JournalError when the folder cannot be used.
     """
     with HOSTS_LOCK:
+        if ENDING.is_set():
+            raise ClientClosed(f"{path} is not opened again: this process comes to its end.")
         host = HOSTS.get(path)
         if host is not None and host.is_over:
             del HOSTS[path]
@@ -189,7 +192,7 @@ def host_folder(path: Path, fsync: str) -> Host | None:
                 return None
             HOSTS[path] = host
         if host.broker.failure is not None:
-            raise host.broker.failure
+            raise host.broker.told()
         host.users += 1
         return host
 
@@ -223,6 +226,7 @@ def release(host: Host) -> None:
 
 def close_all() -> None:
     with HOSTS_LOCK:
+        ENDING.set()
         for host in HOSTS.values():
             host.close()
         HOSTS.clear()

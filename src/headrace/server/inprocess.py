@@ -138,7 +138,7 @@ class Lines:
         if self.is_closed:
             return ClientClosed(f"this client of {self.url} was closed during the call.")
         if self.broker.failure is not None:
-            return self.broker.failure
+            return self.broker.told()
         return ConnectionLost(f"the connection to {self.url} was closed; whether the call took effect is unknown.")
 
     def no_room(self, timeout_s: float) -> ConnectionLost:

@@ -102,6 +102,11 @@ class InProcessBroker:
         self.state.records = []
         return True
 
+    def told(self) -> HeadraceError:
+        """The failure, for one more who is told of it."""
+        assert self.failure is not None
+        return type(self.failure)(*self.failure.args)
+
     def has_room(self) -> bool:
         """Whether the journal has everything it was handed."""
         return True
