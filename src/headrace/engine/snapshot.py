@@ -5,7 +5,7 @@ Layout. A part is fields as in payload.py: numbers in decimal, IDs as they are w
     part1, database, key, sequence of the last journal frame whose effects it holds, CRC-32 of the fields so far,
     expiry (0: never), then one of
     absent    the key did not exist
-    a type    and what dump.py says, but of streams
+    a type    and what dump.py says, but of streams; members of sets in any order
     stream    last ID, entries ever added, highest deleted ID, ID of the first entry (0-0: none),
               placed nodes: one field, a row of 52 bytes each, numbers little-endian:
                   lowest ID (8 + 8), highest ID deleted from its end (8 + 8), how many entries (4),
@@ -164,6 +164,8 @@ def load_part(payload: bytes, limits: NodeLimits) -> Part:
     kind = reader.text()
     if kind == b"stream":
         part.value = load_stream(reader, limits, part.places)
+    elif kind == b"set":
+        part.value = load_set(reader)
     elif kind != b"absent":
         part.value = load_kind(kind, reader, limits)
     elif part.expires_ms:
@@ -192,6 +194,14 @@ def find_head(payload: bytes) -> tuple[int, bytes] | None:
     except ValueError:
         return None
     return part.database, part.key
+
+
+def load_set(reader: Reader) -> set[bytes]:
+    members = reader.texts()
+    found = set(members)
+    if len(found) != len(members):
+        raise ValueError("a set with repeated members")
+    return found
 
 
 def load_stream(reader: Reader, limits: NodeLimits, places: list[Place]) -> Stream:

@@ -8,10 +8,11 @@ write and say the next time that all is well, so there is no next time.
 import errno
 import os
 import threading
+import zlib
 
 from headrace.errors import DiskFull, JournalError
 from headrace.journal.disk import Disk, File
-from headrace.journal.frames import FRAME_BYTES, Opening, encode_frame, seed_of
+from headrace.journal.frames import END, FRAME_BYTES, Opening, encode_frame, encode_header, seed_of
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 TOO_MANY = (errno.EMFILE, errno.ENFILE)  # Open files: room of another kind, which comes back when clients go.
@@ -30,10 +31,14 @@ class FrameFile:
 
     def append(self, payload: bytes) -> int:
         """Write a frame; where it begins. DiskFull: nothing of it was written."""
+        self.write(encode_frame(self.seed, self.sequence + 1, payload, self.synced))
+        return self.count_frame(len(payload))
+
+    def write(self, parts: list[bytes]) -> None:
+        """Write bytes of a frame. DiskFull: nothing of the frame is there."""
         if self.is_broken:
             raise JournalError(f"{self.name} has failed before and is not written any more")
-        parts = encode_frame(self.seed, self.sequence + 1, payload, self.synced)
-        left = FRAME_BYTES + len(payload)
+        left = sum([len(part) for part in parts])
         while True:
             try:
                 taken = self.file.append(parts)
@@ -45,8 +50,11 @@ class FrameFile:
             if taken == 0:
                 raise self.fail("write", "the system took nothing")
             parts = rest_of(parts, taken)
+
+    def count_frame(self, length: int) -> int:
+        """A frame is whole; where it begins."""
         offset = self.size
-        self.size += FRAME_BYTES + len(payload)
+        self.size += FRAME_BYTES + length
         self.sequence += 1
         return offset
 
@@ -92,6 +100,40 @@ class FrameFile:
 
     def close(self) -> None:
         self.file.close()
+
+
+class SlowFrame:
+    """A frame that is written a piece at a time. All pieces are gathered first: the header has their checksum.
+
+    Until the last one is written the file has half a frame at its end, so this is only for files that do not count yet.
+    """
+
+    def __init__(self, file: FrameFile) -> None:
+        self.file = file
+        self.pieces: list[bytes] = []
+        self.length = 0
+        self.checksum = file.seed
+        self.next = -1  # The piece that is written next; -1: the header.
+
+    def add(self, piece: bytes) -> None:
+        self.pieces.append(piece)
+        self.length += len(piece)
+        self.checksum = zlib.crc32(piece, self.checksum)
+
+    def write(self) -> bool:
+        """Write the next piece. Whether the frame is whole. DiskFull: nothing of it is there."""
+        file = self.file
+        if self.next < 0:
+            file.write([encode_header(file.seed, file.sequence + 1, self.length, self.checksum, file.synced)])
+        elif self.next < len(self.pieces):
+            file.write([self.pieces[self.next]])
+            self.pieces[self.next] = b""
+        else:
+            file.write([END])
+            file.count_frame(self.length)
+            return True
+        self.next += 1
+        return False
 
 
 def rest_of(parts: list[bytes], taken: int) -> list[bytes]:

@@ -57,8 +57,12 @@ def seed_of(name: str) -> int:
 
 def encode_frame(seed: int, sequence: int, payload: bytes, synced: int = 0) -> list[bytes]:
     """A frame, in parts that are written one after the other."""
-    header = HEADER.pack(MAGIC, len(payload), sequence, synced, zlib.crc32(payload, seed))
-    return [header + CHECKSUM.pack(zlib.crc32(header, seed)), payload, END]
+    return [encode_header(seed, sequence, len(payload), zlib.crc32(payload, seed), synced), payload, END]
+
+
+def encode_header(seed: int, sequence: int, length: int, checksum: int, synced: int) -> bytes:
+    header = HEADER.pack(MAGIC, length, sequence, synced, checksum)
+    return header + CHECKSUM.pack(zlib.crc32(header, seed))
 
 
 class FrameReader:

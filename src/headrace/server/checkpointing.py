@@ -10,12 +10,15 @@ from typing import Final
 
 from headrace.commands.call import State
 from headrace.engine.keyspace import Stored
+from headrace.engine.large_part import LargePart, is_large
 from headrace.engine.snapshot import absent_part, dump_part, place_nodes, places_of
 from headrace.engine.stream import Stream
 from headrace.journal.folder import Folder
+from headrace.journal.frame_file import SlowFrame
 from headrace.journal.segments import Place
 
 STEP_BYTES: Final = 128 * 1024  # Of the entries of a stream, written between two looks at the clock.
+ELEMENT_BYTES: Final = 64  # An element of another type costs as much time as so many bytes, at least.
 PATIENCE: Final = 2  # So often it begins again.
 NODES_PER_STEP: Final = 2  # A stream that grows faster than this is placed is saved in one go after so many steps.
 
@@ -31,6 +34,8 @@ class Checkpoint:
         self.keys = self.list_keys()
         self.is_written = False
         self.steps = 0  # Spent on the stream that is being saved.
+        self.large: LargePart | None = None  # The large value that is being saved,
+        self.frame: SlowFrame | None = None  # and what becomes of it.
 
     def list_keys(self) -> list[tuple[int, bytes]]:
         return [(database.number, key) for database in self.state.databases for key in database.values]
@@ -46,9 +51,13 @@ class Checkpoint:
         self.writer = self.folder.begin_again(self.writer)
         self.keys = self.list_keys()
         self.steps = 0
+        self.large = None
 
     def write_some(self) -> None:
-        """Save the next key, or a piece of a long stream. To be called when the journal has everything."""
+        """Save the next key, or a piece of a large one. To be called when the journal has everything."""
+        if self.large is not None:
+            self.write_large(self.large)
+            return
         if not self.keys:
             self.writer.close()
             self.is_written = True
@@ -61,6 +70,9 @@ class Checkpoint:
             self.writer.add(absent_part(number, key, sequence), [])
         elif self.has_more_to_place(value):
             return
+        elif is_large(value, self.step_bytes // ELEMENT_BYTES):
+            self.large = LargePart(number, key, value, database.expires_ms.get(key, 0), sequence)
+            self.frame = SlowFrame(self.writer.file)
         else:
             expires_ms = database.expires_ms.get(key, 0)
             part = dump_part(number, key, value, expires_ms, sequence, self.place, self.leaving)
@@ -69,6 +81,15 @@ class Checkpoint:
                 value.release()
         self.keys.pop()
         self.steps = 0
+
+    def write_large(self, large: LargePart) -> None:
+        """A piece of a large value. It was copied at one moment, so it may change meanwhile."""
+        frame = self.frame
+        assert frame is not None
+        if large.has_more():
+            frame.add(large.encode_some(self.step_bytes // ELEMENT_BYTES, self.step_bytes))
+        elif frame.write():
+            self.large = self.frame = None
 
     def has_more_to_place(self, value: Stored) -> bool:
         """Place some nodes of a stream. Whether more are left, and there is patience for them."""

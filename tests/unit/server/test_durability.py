@@ -1,5 +1,6 @@
 """What is written, and what is not written again: the folder grows with what is new, and space comes back."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -177,4 +178,47 @@ def test_nothing_is_forgotten_when_there_is_no_room_for_the_checkpoint_before_it
     kept.disk.full_from, kept.disk.full_until = kept.disk.steps, kept.disk.steps + 10_000
 
     assert not kept.durability.reload(saves=True)
+    assert contents_of(kept.broker) == before
+
+
+@pytest.mark.parametrize("add", ["RPUSH {} {}", "SADD {} {}", "HSET {} {} value", "ZADD {} 1 {}"])
+def test_a_large_value_is_saved_in_small_pieces_while_it_changes(kept: Kept, add: str) -> None:
+    kept.durability.step_bytes = 6400  # A hundred elements.
+    for number in range(2000):
+        kept.client(add.format("large", number))
+    kept.commit()
+    assert kept.durability.begin_checkpoint()
+    steps = 0
+    sizes = [kept.size("checkpoint")]
+    while not kept.durability.write_checkpoint():
+        sizes.append(kept.size("checkpoint"))
+        kept(add.format("large", 2000 + steps))
+        steps += 1
+    checkpoint = kept.durability.checkpoint
+    assert checkpoint is not None
+    checkpoint.sync()
+    kept.durability.finish_checkpoint()
+    before = contents_of(kept.broker)
+
+    assert kept.durability.reload(saves=False)
+
+    assert contents_of(kept.broker) == before
+    assert steps > 40
+    assert max(second - first for first, second in pairwise(sizes)) < 6400
+
+
+def test_a_checkpoint_begins_again_also_in_the_middle_of_a_large_value(kept: Kept) -> None:
+    kept.durability.step_bytes = 640
+    for number in range(500):
+        kept.client(f"RPUSH large {number}")
+    kept("SET a 1")
+    assert kept.durability.begin_checkpoint()
+    for step in range(80):
+        kept.durability.write_checkpoint()
+        if step == 70:
+            kept("RENAME a b")
+    assert kept.durability.save()
+    before = contents_of(kept.broker)
+
+    assert kept.durability.reload(saves=False)
     assert contents_of(kept.broker) == before
