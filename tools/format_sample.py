@@ -96,6 +96,7 @@ def make(folder: Path) -> None:
     folder.mkdir(parents=True)
     disk = RealDisk(folder)
     broker = MemoryBroker()
+    broker.state.settings.assign("appendfsync", "always")
     durability = Durability(broker.state, disk)
     broker.first = broker.client()  # One that is told to keep what it does.
     for commands in (BEFORE, AFTER):

@@ -35,6 +35,7 @@ TEMPLATES: Final[dict[bytes, tuple[str, str]]] = {
     kinds.SEEN_BEFORE: ("XIDMPRECORD $2 $3 $4 $5", ""),
     kinds.IDEMPOTENCE: ("XCFGSET $2 IDMP-DURATION $3 IDMP-MAXSIZE $4", ""),
     kinds.PUBLISH_ID: ("", "publish id $3 of $2 became entry $4 at $5"),
+    kinds.PUBLISHED: ("", "the delayed message $3 of $2 became entry $4"),
     kinds.REMOVE: ("DEL $2", ""),
     kinds.LIST_SET: ("LSET $2 $3 $4", ""),
     kinds.LIST_INSERT: ("", "inserted into list $2 at place $3: $4"),
