@@ -7,7 +7,7 @@ errand, which it runs before anything else.
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, Final
 
 from headrace.commands.call import Call, State
 from headrace.engine.waiters import NO_TIME
@@ -17,6 +17,8 @@ from headrace.server.inprocess_broker import CRON_MS, InProcessBroker
 from headrace.server.keeper import Keeper
 from headrace.server.listener import Listener
 from headrace.server.turns import Turn, TurnSelector
+
+LOOK_S: Final = 0.5  # How often the loop looks after listeners of this process.
 
 
 class HostedBroker(InProcessBroker):
@@ -40,6 +42,7 @@ class HostedBroker(InProcessBroker):
         self.listener = Listener(self.conversations, self.now_ms)
         self.keeper = Keeper(self.durability, self.listener)
         self.keeper.failed.add_done_callback(self.after_failure)
+        self.check_inboxes()
 
     # Calls in this process
 
@@ -67,10 +70,8 @@ class HostedBroker(InProcessBroker):
             raise
 
     def run_cron(self, now_ms: int) -> None:
-        """The loop looks for keys whose time has come."""
+        """The loop does what there is to do from time to time."""
         self.cron_ms = now_ms + CRON_MS
-        for inbox in list(self.inboxes.values()):
-            inbox.check_soft_limit(now_ms)
         self.settle(now_ms)
 
     def settle(self, now_ms: int) -> None:
@@ -105,7 +106,16 @@ class HostedBroker(InProcessBroker):
             raise self.told()
         return not self.durability.waiting
 
-    # Errands for the loop
+    # The loop
+
+    def check_inboxes(self) -> None:
+        """Drop those in this process for whom much has waited for too long."""
+        self.loop.call_later(LOOK_S, self.check_inboxes)
+        if self.inboxes:
+            now_ms = self.listener.start_turn()
+            for inbox in list(self.inboxes.values()):
+                inbox.check_soft_limit(now_ms)
+            self.listener.after_feed(now_ms)
 
     def call_loop(self) -> None:
         """Somebody who is attached can go on, or the time of one has come nearer."""

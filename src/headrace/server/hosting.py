@@ -115,8 +115,9 @@ class Host:
             broker.listener.close()
             await until_closed(broker.listener)
             folder = broker.durability.folder
-            with contextlib.suppress(JournalError):  # Those who call are told.
-                await broker.keeper.stop(log_bytes=max(LOG_BYTES, folder.manifest.checkpoint_bytes))
+            await broker.keeper.stop(log_bytes=max(LOG_BYTES, folder.manifest.checkpoint_bytes))
+        except JournalError as error:  # Those who call are told; at the end of a process nobody calls any more.
+            log.error("%s: %s", self.path, error)
         finally:
             self.let_go()
 
@@ -232,8 +233,17 @@ def close_all() -> None:
         HOSTS.clear()
 
 
+def hold_still() -> None:
+    """Before a fork: a folder that is just being opened has a lock that nobody knows of yet."""
+    HOSTS_LOCK.acquire()
+
+
+def go_on() -> None:
+    HOSTS_LOCK.release()
+
+
 def leave_all_behind() -> None:
-    """In the child after a fork."""
+    """In the child."""
     global HOSTS_LOCK
     HOSTS_LOCK = threading.Lock()
     for host in HOSTS.values():
@@ -242,4 +252,4 @@ def leave_all_behind() -> None:
 
 
 atexit.register(close_all)
-os.register_at_fork(after_in_child=leave_all_behind)
+os.register_at_fork(before=hold_still, after_in_parent=go_on, after_in_child=leave_all_behind)
