@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from support.random_commands import Command
 from support.random_sessions import RandomSession, command_of, set_command_of
+from support.random_worker_steps import worker_command_of
 from support.replay import contents_of, state_of
 
 
@@ -45,6 +46,21 @@ def test_the_records_alone_make_the_same_memory(parts: list[tuple[int, list[int]
 @given(PARTS)
 def test_the_records_of_sets_and_sorted_sets_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
     check(parts, set_command_of)
+
+
+@settings(max_examples=200)
+@given(PARTS)
+def test_the_records_of_worker_steps_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
+    check(parts, worker_command_of)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(PARTS)
+def test_the_records_of_worker_steps_make_the_same_memory_in_many_sessions(
+    parts: list[tuple[int, list[int]]],
+) -> None:
+    check(parts, worker_command_of)
 
 
 @pytest.mark.long

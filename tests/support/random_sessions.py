@@ -13,6 +13,7 @@ from .random_commands import Alphabet, Command, Symbols
 from .random_list_commands import ListAlphabet, may_wait
 from .random_sets import SetAlphabet
 from .random_values import ValueAlphabet
+from .random_worker_steps import worker_command_of
 from .replay import NODE_ENTRIES
 
 ALPHABET = Alphabet((8, 6), nonsense=2)
@@ -108,6 +109,8 @@ def stream_command_of(number: int) -> Command:
 
 
 def any_command_of(number: int) -> Command:
+    if number % 4 == 1:
+        return worker_command_of(number)
     return set_command_of(number) if number % 4 == 0 else command_of(number)
 
 

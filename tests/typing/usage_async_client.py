@@ -24,6 +24,8 @@ async def streams() -> None:
         assert_type(orders, AsyncStream)
         assert_type(await orders.add({"id": "17"}), str)
         assert_type(await orders.publish({"id": 17}, id="order-17"), str)
+        assert_type(await orders.publish({"id": 17}, delay="5s"), str | None)
+        assert_type(await orders.publish_many([{"id": 17}]), list[str])
         assert_type(await orders.length(), int)
         assert_type(await orders.range(since="-1h"), list[Entry])
         assert_type(await orders.get("1-0"), Entry | None)

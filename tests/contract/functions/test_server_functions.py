@@ -16,7 +16,8 @@ from support.deployments import KEEPS_EVERYTHING, KEEPS_NOTHING, Process, cluste
 from support.flavours import Spy
 from support.servers import Kind, Server, our_kind, wait_until
 from support.steps import Steps, use_steps
-from support.wire import ErrorReply, Wire
+from support.wire import NULL_BULK, ErrorReply, Wire
+from support.worker_rows import words_to_step
 
 NEITHER = "this server runs neither functions nor scripts, which headrace needs for 'ackdel' here. Allow FCALL"
 
@@ -104,7 +105,7 @@ def test_what_the_steps_changed_is_the_same_after_a_restart_from_the_log(kind: K
     """So it is on a replica, which gets the same commands."""
     with Process(kind, *KEEPS_EVERYTHING) as process:
         with Wire(process.port) as wire:
-            run_every_step(Steps(wire, way), "s", "hr:{s}:ids", "hr:{s}:ids:age")
+            run_every_step(Steps(wire, way), "s")
             before = state_of(wire)
 
         process.restart(signal.SIGKILL)
@@ -113,8 +114,9 @@ def test_what_the_steps_changed_is_the_same_after_a_restart_from_the_log(kind: K
             assert state_of(wire) == before
 
 
-def run_every_step(steps: Steps, stream: str, ids: str, ages: str) -> None:
+def run_every_step(steps: Steps, stream: str) -> None:
     wire = steps.wire
+    ids, ages = flows.beside(stream, "ids"), flows.beside(stream, "ids:age")
     wire.pipeline([("XADD", stream, f"{i}-0", "n", i) for i in range(1, 9)])
     wire("XGROUP", "CREATE", stream, "g", 0)
     wire("XREADGROUP", "GROUP", "g", "gone", "COUNT", 6, "STREAMS", stream, ">")
@@ -122,13 +124,37 @@ def run_every_step(steps: Steps, stream: str, ids: str, ages: str) -> None:
     assert steps("trim", [stream], "MINID", "9-0") == [0, b"4-0", b"g"]
     assert [entry[0] for entry in steps("claim", [stream], "g", "c", 0, 4, 0)] == [b"4-0", b"5-0", b"6-0", b"7-0"]
     assert steps("add", [stream, ids, ages], "order-1", 60_000, 10, "n", "new")[1] == 1
+    run_worker_steps(steps, stream)
+
+
+def run_worker_steps(steps: Steps, stream: str) -> None:
+    """As consumer c, who has 4-0 to 7-0."""
+    target = flows.beside(stream, "target")
+
+    def run(*argv: str | int) -> Any:
+        step, keys, arguments = words_to_step(argv)
+        return steps(step, keys, *arguments)
+
+    retry, bury = ("RETRY", "4-0", 0, 1, "oops"), ("BURY", "5-0", "bad", "trace", 2)
+    add = ("EFFECT", 4, "HSET", flows.beside(stream, "totals"), "a", 1, "ADD", target, "FIELDS", 2, "a", "b")
+    assert run("HR.SETTLE", stream, "g", "c", *retry, *bury, "ACK", 1, "6-0", *add) == [1, 1, 1]
+    assert run("HR.ADD", stream, "DELAY", 3_600_000, "FIELDS", 2, "n", "later") == [NULL_BULK, 1]
+    assert [entry[0] for entry in run("HR.DUE", stream, "g", "d", "COUNT", 10)[0]] == [b"4-0"]
+    assert run("HR.START", stream, "g", "d", "4-0") == [[2, b"oops"]]
+    assert run("HR.EXTEND", stream, "g", "d", "4-0") == [1]
+    assert run("HR.RELEASE", stream, "g", "d", "4-0") == [1]
+    assert run("HR.SWEEP", stream, "g", "IDLE", 0) == [b"gone"]
 
 
 def state_of(wire: Wire) -> list[Any]:
     pending = [row[:2] + row[3:] for row in wire("XPENDING s g - + 10")]
     ids = [wire("HGETALL hr:{s}:ids"), wire("ZRANGE hr:{s}:ids:age 0 -1 WITHSCORES")]
     groups = [row[:8] for row in wire("XINFO GROUPS s")]  # Redis 7.0 forgets entries-read and lag, steps or not.
-    return [wire("XRANGE s - +"), groups, pending, *ids]
+    beside = [wire(f"XRANGE hr:{{s}}:{name} - +") for name in ("g:dead", "target")]
+    beside += [wire(f"ZRANGE hr:{{s}}:{name} 0 -1 WITHSCORES") for name in ("g:due", "delayed")]
+    beside += [wire(f"HGETALL hr:{{s}}:{name}") for name in ("g:attempts", "delayed:body", "totals")]
+    assert all(beside)
+    return [wire("XRANGE s - +"), groups, pending, *ids, *beside]
 
 
 def test_all_keys_of_a_step_lie_in_one_slot(kind: Kind, way: str) -> None:
@@ -137,7 +163,7 @@ def test_all_keys_of_a_step_lie_in_one_slot(kind: Kind, way: str) -> None:
         wait_until(lambda: b"cluster_state:ok" in node.command_reply("CLUSTER", "INFO"), "the cluster to be whole")  # type: ignore[operator]
         with Wire(node.port) as wire:
             for stream in ("orders", "{shop}:orders"):
-                run_every_step(Steps(wire, way), stream, flows.beside(stream, "ids"), flows.beside(stream, "ids:age"))
+                run_every_step(Steps(wire, way), stream)
 
 
 def test_a_full_server_still_runs_the_steps_that_need_no_memory(
