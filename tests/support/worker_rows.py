@@ -50,7 +50,7 @@ def words_to_step(argv: tuple[str | bytes | int, ...]) -> tuple[str, list[str], 
         "HR.START": [of_group.due, of_group.attempts],
         "HR.RELEASE": [of_group.due, of_group.attempts],
         "HR.EXTEND": [],
-        "HR.SWEEP": [],
+        "HR.SWEEP": [of_group.due, of_group.attempts],
         "HR.SETTLE": [of_group.due, of_group.attempts, of_group.dead, *named_keys(words)],
     }[str(name)]  # fmt: skip
     return str(name).lower().replace("hr.", "worker_"), [key, *keys], words
@@ -579,6 +579,39 @@ def idle_consumers_that_hold_nothing_are_swept(steps: WorkerSteps, key: str) -> 
     assert steps("HR.SWEEP", f"none{{{key}}}", "g", "IDLE", 0) == []
 
 
+@row
+def records_that_were_left_behind_are_swept_when_nothing_is_pending(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 2)
+    steps("HR.SETTLE", key, "g", "ann", "RETRY", names[0], LONG_MS, 1, "slow")
+    steps("XACK", key, "g", names[0])
+
+    assert steps("HR.SWEEP", key, "g", "IDLE", LONG_MS) == []
+    assert len(beside_keys(steps, key)) == 2
+    steps("XACK", key, "g", names[1])
+    assert steps("HR.SWEEP", key, "g", "IDLE", LONG_MS) == []
+    assert beside_keys(steps, key) == []
+
+
+@row
+def what_others_wrote_into_the_keys_does_no_harm(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 4)
+    times, records, later = group_keys(key, "g").due, group_keys(key, "g").attempts, stream_keys(key)
+    steps("ZADD", times, "-inf", "no-id", "-inf", names[0], "inf", names[1], "1.5", names[2])
+    steps("HSET", records, names[0], "many", names[2], "9" * 5000, names[3], "3 x\ny")
+    steps("ZADD", later.delayed, 1, "a", 2, "b", 3, "c", 4, "d", "inf", "e")
+    steps("HSET", later.bodies, "a", "junk", "b", "9" * 5000 + ":x", "c", "0:1:a", "d", "0:1:a99:b", "", "last")
+
+    entries, wait_ms, _ = due(steps, key, "ann", count=3)
+    assert ([entry[0] for entry in entries], wait_ms) == ([names[0], names[2]], 0)
+    assert steps("HR.START", key, "g", "ann", names[0], names[2], names[3]) == [[1, b""], [1, b""], [4, b"y"]]
+    [[attempt, _]] = steps("HR.START", key, "g", "ann", names[1])
+    assert attempt < -LONG_MS
+    assert due(steps, key, "ann")[1] > LONG_MS
+    assert steps("XLEN", key) == 4
+    assert steps("HR.ADD", key, "DELAY", LONG_MS, "FIELDS", 2, "a", "b") == [None, 1]
+    assert LONG_MS - 60_000 < due(steps, key, "ann")[1] <= LONG_MS
+
+
 # Mistakes
 
 
@@ -596,7 +629,7 @@ def a_refused_settle_has_changed_nothing(steps: WorkerSteps, key: str) -> None:
     steps("SET", f"text{{{key}}}", "x")
     good = ("ACK", 1, names[0], "ADD", target, "FIELDS", 2, "a", "b")
     count = ErrorReply("ERR ACK must be followed by the number of its IDs, 1 or more, and by as many IDs")
-    fields = ErrorReply("ERR FIELDS must be followed by an even number, 2 or more, and by as many words")
+    fields = ErrorReply("ERR FIELDS must be followed by an even number, 2 to 7000, and by as many words")
     attempt = ErrorReply("ERR the attempt is not a positive number")
     delay = ErrorReply("ERR the delay of RETRY is not a number of milliseconds")
 
@@ -617,6 +650,7 @@ def a_refused_settle_has_changed_nothing(steps: WorkerSteps, key: str) -> None:
         (("RETRY", names[1], 5, 1, "e", "ADD", target, "FIELDS", 2, "a", "b"), SYNTAX),
         (("ACK", 1, names[1], "ADD", target, "FIELDS", 3, "a", "b", "c"), fields),
         (("ACK", 1, names[1], "ADD", target, "FIELDS", 4, "a", "b"), fields),
+        (("ACK", 1, names[1], "ADD", target, "FIELDS", 7002, *["a"] * 7002), fields),
         (("ACK", 1, names[1], "ADD", target, "WORDS", 2, "a", "b"), SYNTAX),
         (("ACK", 1, names[1], "ADD", f"text{{{key}}}", "FIELDS", 2, "a", "b"), WRONG_TYPE),
         (("FORGET", 1, names[1]), SYNTAX),

@@ -169,7 +169,9 @@ def sweep(facts: Facts, stream: str, group: str, idle_ms: int, consumer: str | N
     def decode(reply: Any) -> list[str]:
         return [requests.text(name) for name in reply]
 
-    return (yield from call(facts, "SWEEP", stream, (), (group, "IDLE", idle_ms, *words), decode))
+    groups = group_keys(stream, group)
+    argv = (group, "IDLE", idle_ms, *words)
+    return (yield from call(facts, "SWEEP", stream, (groups.due, groups.attempts), argv, decode))
 
 
 # Calling

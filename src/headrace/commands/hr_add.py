@@ -10,7 +10,7 @@ from headrace.commands.call import Call
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_due import delay, encode_body
 from headrace.commands.hr_keys import bodies_key, delayed_key
-from headrace.commands.hr_steps import Step
+from headrace.commands.hr_steps import LAST_MS, Step
 from headrace.commands.numbers import MAX_INTEGER, parse_integer, parse_within
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import SYNTAX
@@ -24,7 +24,6 @@ from headrace.errors import CommandError
 from headrace.journal.record import CREATE_STREAM, PUBLISH_ID, encode_record
 from headrace.wire.encoder import encode_array, encode_bulk, encode_integer, encode_null
 
-LAST_MS: Final = 2**53  # Times are scores of a sorted set: doubles, exact up to here.
 FIELDS: Final = "ERR FIELDS must be followed by an even number, 2 or more, and by exactly so many words"
 
 

@@ -5,13 +5,14 @@ line break and the last error; all but the count may be missing. The deliveries 
 lost answer from one that follows another delivery.
 """
 
+from math import ceil
 from typing import Final
 
 from headrace.commands.call import Call
 from headrace.commands.groups import assign_record
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_keys import GroupKeys
-from headrace.commands.hr_steps import NO, YES, Holding, Step, all_zero, find_holding
+from headrace.commands.hr_steps import LAST_MS, NO, YES, Holding, Step, all_zero, find_holding
 from headrace.commands.outcome import Outcome
 from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.spec import command, key, many, text
@@ -21,6 +22,7 @@ from headrace.journal.record import ACK, encode_record
 from headrace.wire.encoder import encode_array, encode_bulk, encode_integer
 
 NOT_OURS: Final = encode_array([NO, encode_bulk(b"")])
+LONGEST_NUMBER: Final = 15  # Digits, which Lua's doubles hold exactly.
 NOT_TRIED: Final = b"0"  # The record of an entry that was given back before it ever ran.
 
 
@@ -32,12 +34,17 @@ class Attempts:
     def __init__(self, record: bytes) -> None:
         numbers, _, self.error = record.partition(b"\n")
         count, _, deliveries = numbers.partition(b" ")
-        self.count = int(count) if count.isdigit() else 0
-        self.deliveries = int(deliveries) if deliveries.isdigit() else 0
+        self.count = read_number(count)
+        self.deliveries = read_number(deliveries)
 
     def encode(self) -> bytes:
         numbers = b"%d %d" % (self.count, self.deliveries) if self.deliveries else b"%d" % self.count
         return numbers + b"\n" + self.error if self.error else numbers
+
+
+def read_number(digits: bytes) -> int:
+    """0 for what is none: the hash is an ordinary one, and anybody may have written to it."""
+    return int(digits) if digits.isdigit() and len(digits) <= LONGEST_NUMBER else 0
 
 
 @command(
@@ -70,7 +77,8 @@ def hr_start(ctx: Call, argv: list[bytes]) -> Outcome:
             continue
         due_ms = due.scores.get(name) if due is not None else None
         if due_ms is not None and due_ms > ctx.now_ms:
-            replies.append(encode_array([encode_integer(ctx.now_ms - int(due_ms)), encode_bulk(b"")]))
+            wait_ms = ceil(min(due_ms, LAST_MS)) - ctx.now_ms
+            replies.append(encode_array([encode_integer(-wait_ms), encode_bulk(b"")]))
             continue
         started.append(name)
         before = find_record(ctx, keys.attempts, name)
@@ -156,7 +164,7 @@ def hr_release(ctx: Call, argv: list[bytes]) -> Outcome:
         replies.append(NO if delivery is None else YES)
         if delivery is not None and not is_waiting(ctx, keys.due, name):
             release(step, argv, held, keys, name, delivery.count)
-    return step.outcome(encode_array(replies), argv[1])
+    return step.outcome(encode_array(replies), argv[1] if step.is_changed else None)
 
 
 def is_waiting(ctx: Call, due_key: bytes, name: bytes) -> bool:

@@ -12,7 +12,7 @@ from headrace.commands.call import Call
 from headrace.commands.groups import find_group
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_keys import GroupKeys, bodies_key, delayed_key, is_again
-from headrace.commands.hr_steps import MOST, Step
+from headrace.commands.hr_steps import LAST_MS, MOST, Step
 from headrace.commands.numbers import parse_within
 from headrace.commands.outcome import Outcome
 from headrace.commands.pending import Claim, claim_one
@@ -29,6 +29,7 @@ from headrace.journal.record import PUBLISHED, encode_record
 from headrace.wire.encoder import encode_array, encode_integer
 
 LAST_MEMBER: Final = b""  # The field of the hash that has the highest member so far.
+LONGEST_NUMBER: Final = 16  # Digits. The keys are ordinary ones: anybody may have written to them.
 NOTHING: Final = -1  # Milliseconds until something is due, when nothing is.
 
 
@@ -48,7 +49,7 @@ def decode_body(body: bytes) -> list[bytes]:
     place = 0
     while place < len(body):
         colon = body.find(b":", place)
-        if colon < 0 or not body[place:colon].isdigit():
+        if colon < 0 or colon - place > LONGEST_NUMBER or not body[place:colon].isdigit():
             return []
         end = colon + 1 + int(body[place:colon])
         if end > len(body):
@@ -62,7 +63,7 @@ def delay(step: Step, stream: bytes, due_ms: int, body: bytes) -> None:
     """Put a message aside until its time comes."""
     bodies = find_hash(step.ctx, bodies_key(stream))
     last = bodies.get(LAST_MEMBER, b"") if bodies is not None else b""
-    member = b"%016d" % (int(last) + 1 if last.isdigit() else 1)
+    member = b"%016d" % (int(last) + 1 if last.isdigit() and len(last) <= LONGEST_NUMBER else 1)
     step.set_score(delayed_key(stream), member, due_ms)
     step.set_fields(bodies_key(stream), [LAST_MEMBER, member, member, body])
 
@@ -93,13 +94,13 @@ def hr_due(ctx: Call, argv: list[bytes]) -> Outcome:
     find_hash(ctx, keys.attempts)
     again = None if is_again(name, argv[2]) else ctx.find_stream(keys.again)
     step = Step(ctx)
-    move_delayed(step, name, stream, count)
+    has_moved = move_delayed(step, name, stream, count)
     entries = take_due(step, argv, stream, group, keys, count)
     waits = [until_first(ctx, delayed_key(name)), until_first(ctx, keys.due)]
     waits = [wait_ms for wait_ms in waits if wait_ms != NOTHING]
     reply = [encode_array(entries), encode_integer(min(waits) if waits else NOTHING)]
     reply.append(encode_integer(again.length if again is not None else 0))
-    return step.outcome(encode_array(reply), name)
+    return step.outcome(encode_array(reply), name if has_moved else None)
 
 
 def first_due(members: SortedSet | None, now_ms: int, count: int) -> list[bytes]:
@@ -114,10 +115,11 @@ def until_first(ctx: Call, name: bytes) -> int:
     if members is None:
         return NOTHING
     [(score, _)] = members.pairs(0, 1)
-    return max(0, ceil(score) - ctx.now_ms)
+    return ceil(min(score, LAST_MS)) - ctx.now_ms if score > ctx.now_ms else 0
 
 
-def move_delayed(step: Step, name: bytes, stream: Stream, count: int) -> None:
+def move_delayed(step: Step, name: bytes, stream: Stream, count: int) -> bool:
+    """Whether there were any."""
     ctx = step.ctx
     gone: list[bytes] = []
     for member in first_due(find_sorted_set(ctx, delayed_key(name)), ctx.now_ms, count):
@@ -131,11 +133,12 @@ def move_delayed(step: Step, name: bytes, stream: Stream, count: int) -> None:
             step.note(name, append(ctx, name, stream, ms, seq, words, 1).record)
             tell_publish_id(step, name, stream, words[0], ms << 64 | seq)
     if not gone:
-        return
+        return False
     step.remove_scores(delayed_key(name), gone)
     if find_sorted_set(ctx, delayed_key(name)) is None:
         gone.append(LAST_MEMBER)  # Nothing is left, and counting may begin again.
     step.remove_fields(bodies_key(name), gone)
+    return True
 
 
 def tell_publish_id(step: Step, name: bytes, stream: Stream, publish_id: bytes, entry_id: int) -> None:

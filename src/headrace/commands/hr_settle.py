@@ -26,7 +26,8 @@ from headrace.journal.record import ACK, DELETE, encode_record
 from headrace.wire.encoder import encode_array
 
 BAD_COUNT: Final = "ERR ACK must be followed by the number of its IDs, 1 or more, and by as many IDs"
-BAD_FIELDS: Final = "ERR FIELDS must be followed by an even number, 2 or more, and by as many words"
+MOST_WORDS: Final = 7000  # Of an entry that is added: Lua's stack takes no more, and all servers do the same.
+BAD_FIELDS: Final = f"ERR FIELDS must be followed by an even number, 2 to {MOST_WORDS}, and by as many words"
 BAD_DELAY: Final = "ERR the delay of RETRY is not a number of milliseconds"
 BAD_ATTEMPT: Final = "ERR the attempt is not a positive number"
 LONGEST_DELAY_MS: Final = 2**52
@@ -153,7 +154,7 @@ def parse_clause(argv: list[bytes], index: int, clauses: list[Clause]) -> int:
         return index + 5
     if verb == b"ADD" and left >= 3 and clauses and clauses[-1].verb == b"ACK" and argv[index + 2].upper() == b"FIELDS":
         count = parse_integer(argv[index + 3], BAD_FIELDS)
-        if not 2 <= count <= left - 3 or count % 2:
+        if not 2 <= count <= min(left - 3, MOST_WORDS) or count % 2:
             raise CommandError(BAD_FIELDS)
         clauses[-1].adds.append([argv[index + 1], *argv[index + 4 : index + 4 + count]])
         return index + 4 + count

@@ -20,6 +20,7 @@ from headrace.errors import CommandError
 from headrace.wire.encoder import encode_array, encode_integer
 
 MOST: Final = 1000  # IDs in one call, so that none takes long. client/worker_steps.py cuts to the same number.
+LAST_MS: Final = 2**53  # Times are scores of a sorted set: doubles, exact up to here.
 TOO_MANY: Final = f"ERR at most {MOST} IDs are possible in one call"
 
 

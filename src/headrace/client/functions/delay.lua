@@ -9,11 +9,15 @@
 --
 -- A time that has passed is now. Members count up, so that messages of the same millisecond keep their order.
 
+local MOST_WORDS = 7000 -- Lua's stack takes about 8000.
 local LAST_MS = 2 ^ 53 -- Scores are doubles, exact up to here.
 
 local stream, delayed, bodies = KEYS[1], KEYS[4], KEYS[5]
 local id, window_ms, most, when_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 
+if #ARGV - 5 > MOST_WORDS then
+  return redis.error_reply('ERR an entry that comes later has at most 3500 fields')
+end
 local now_ms = exact_now_ms()
 local this_ms = math.floor(now_ms)
 if ARGV[4] == 'DELAY' then
@@ -46,7 +50,9 @@ else
   for i = 6, #ARGV do
     body[#body + 1] = #ARGV[i] .. ':' .. ARGV[i]
   end
-  local member = ('%016.0f'):format(tonumber(redis.call('HGET', bodies, '') or 0) + 1)
+  local last = redis.call('HGET', bodies, '')
+  last = last and last:find('^%d+$') and #last <= 16 and tonumber(last) or 0 -- Anybody may have written to the hash.
+  local member = ('%016.0f'):format(last + 1)
   redis.call('ZADD', delayed, ('%.0f'):format(when_ms), member)
   redis.call('HSET', bodies, '', member, member, table.concat(body))
 end

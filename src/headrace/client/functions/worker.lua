@@ -11,6 +11,8 @@
 
 local MOST = 1000 -- IDs in one call, so that none keeps the server for long. Lua's stack takes about 8000 words.
 local PAGE = 1000
+local MOST_WORDS = 7000 -- Of an entry, for the same reason.
+local LAST_MS = 2 ^ 53 -- Times are scores: doubles, exact up to here.
 local DASH = ('-'):byte()
 local HIGHEST = '18446744073709551615'
 local INVALID_ID = 'ERR Invalid stream ID specified as stream command argument'
@@ -152,10 +154,15 @@ end
 
 -- Attempts
 
+-- 0 for what is none: anybody may have written to the hash.
+local function read_number(digits)
+  return digits:find('^%d+$') and #digits <= 15 and tonumber(digits) or 0
+end
+
 local function read_attempts(record)
   local numbers, last_error = record:match('^([^\n]*)\n?(.*)$')
-  local count, deliveries = numbers:match('^(%d+) ?(%d*)$')
-  return tonumber(count) or 0, tonumber(deliveries) or 0, last_error
+  local count, deliveries = numbers:match('^([^ ]*) ?(.*)$')
+  return read_number(count), read_number(deliveries), last_error
 end
 
 local function write_attempts(count, deliveries, last_error)

@@ -36,14 +36,17 @@ local function read_body(body)
   local words, place = {}, 1
   while body and place <= #body do
     local digits = body:match('^(%d+):', place)
-    if not digits then
+    if not digits or #digits > 16 then
       return nil
     end
     local start = place + #digits + 1
     place = start + tonumber(digits)
+    if place - 1 > #body then
+      return nil
+    end
     words[#words + 1] = body:sub(start, place - 1)
   end
-  return #words >= 3 and #words % 2 == 1 and words or nil
+  return #words >= 3 and #words % 2 == 1 and #words <= MOST_WORDS and words or nil
 end
 
 local function move_delayed()
@@ -97,7 +100,7 @@ end
 
 local function until_first(times)
   local first = redis.call('ZRANGE', times, 0, 0, 'WITHSCORES')
-  return first[2] and math.max(0, math.ceil(tonumber(first[2])) - now)
+  return first[2] and math.max(0, math.ceil(math.min(tonumber(first[2]), LAST_MS)) - now)
 end
 
 local entries = {}

@@ -14,7 +14,7 @@
 -- KEEP is given.
 
 local BAD_COUNT = 'ERR ACK must be followed by the number of its IDs, 1 or more, and by as many IDs'
-local BAD_FIELDS = 'ERR FIELDS must be followed by an even number, 2 or more, and by as many words'
+local BAD_FIELDS = 'ERR FIELDS must be followed by an even number, 2 to 7000, and by as many words'
 local BAD_DELAY = 'ERR the delay of RETRY is not a number of milliseconds'
 local BAD_ATTEMPT = 'ERR the attempt is not a positive number'
 local LONGEST_DELAY_MS = 2 ^ 52
@@ -84,7 +84,7 @@ function readers.ADD(at, left)
   if left < 3 or not clause or clause.verb ~= 'ACK' or ARGV[at + 2]:upper() ~= 'FIELDS' then
     return nil, SYNTAX
   end
-  local count = whole_number(ARGV[at + 3], 2, left - 3)
+  local count = whole_number(ARGV[at + 3], 2, math.min(left - 3, MOST_WORDS))
   if not count or count % 2 == 1 then
     return nil, BAD_FIELDS
   end
@@ -188,10 +188,15 @@ local function retry(clause, id)
 end
 
 -- The entry's own fields, then its story. Stream and ID are those of the first entry, through any number of replays.
+-- Of an entry with too many fields for Lua the first ones are kept, and the error says so.
 local function bury(clause, id)
   local fields, origin = {}, {['hr:stream'] = key, ['hr:id'] = id}
   local entry = redis.call('XRANGE', key, id, id)[1]
-  for i = 1, entry and #entry[2] or 0, 2 do
+  local size = entry and #entry[2] or 0
+  if size > MOST_WORDS then
+    clause.error = ('%s (only %d of its %d fields could be kept)'):format(clause.error, MOST_WORDS / 2, size / 2)
+  end
+  for i = 1, math.min(size, MOST_WORDS), 2 do
     local name, value = entry[2][i], entry[2][i + 1]
     if origin[name] then
       origin[name] = value

@@ -17,7 +17,7 @@ for i, id in ipairs(ids) do
   if not held[id] then
     reply[i] = {0, ''}
   elseif due_ms and tonumber(due_ms) > now then
-    reply[i] = {now - math.floor(tonumber(due_ms)), ''}
+    reply[i] = {now - math.ceil(math.min(tonumber(due_ms), LAST_MS)), ''}
   else
     local before = redis.call('HGET', attempts, id)
     local count, deliveries, last_error
