@@ -36,7 +36,7 @@ class BatchRunner(Runner):
             if not ready:
                 return
             self.running += 1
-            self.spawn(self.run_batch(ready), *ready)
+            self.spawn(self.run_batch(ready))
 
     def next_batch(self) -> list[Delivery]:
         """What may run now; with a timer set for what may run later."""
@@ -71,7 +71,8 @@ class BatchRunner(Runner):
         except BaseException as error:
             for delivery in batch:
                 await self.failed(delivery, error)
-        self.ended()
+        finally:
+            self.ended()
 
     async def decode_all(self, batch: list[Delivery]) -> tuple[list[Delivery], list[Any]]:
         """Those that fit, and what they became."""

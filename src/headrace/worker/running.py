@@ -49,6 +49,7 @@ class Runner:
         self.settlers: dict[str, Settler] = {}
         self.waiting: deque[Delivery] = deque()
         self.running = 0
+        self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_stopping = False
         self.unfinished: list[Delivery] = []  # Cancelled at the end; to be given back.
@@ -73,7 +74,7 @@ class Runner:
 
     def add_source(self, source: Source, *, keep: bool) -> None:
         self.settlers[source.stream] = Settler(
-            source, self.outage, self.counters, self.answered, self.refused, keep=keep
+            source, self.outage, self.counters, self.acked, self.answered, self.refused, keep=keep
         )
 
     # Beginning
@@ -89,16 +90,20 @@ class Runner:
         while waiting and self.running < concurrency and not self.is_stopping:
             if self.handler.rate is not None and not self.may_begin():
                 return
-            delivery = waiting.popleft()
-            self.running += 1
-            self.spawn(self.run_full(delivery) if delivery.is_again else self.run_one(delivery), delivery)
+            self.run_in_task(waiting.popleft())
 
-    def spawn(self, coroutine: Any, *deliveries: Delivery) -> None:
-        task = asyncio.ensure_future(coroutine)
+    def run_in_task(self, delivery: Delivery) -> None:
+        """Its task takes itself off the books: a callback would cost one more turn of the loop."""
+        self.running += 1
+        run = self.run_full if delivery.is_again else self.run_one
+        task = delivery.task = self.loop.create_task(run(delivery))
+        self.tasks.add(task)
+
+    def spawn(self, coroutine: Any) -> None:
+        """What is to be done beside messages."""
+        task = self.loop.create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
-        for delivery in deliveries:
-            delivery.task = task
 
     def may_begin(self) -> bool:
         """Whether the rate allows one more now; if not, it is looked at again when it does."""
@@ -132,7 +137,9 @@ class Runner:
             await self.failed(delivery, error)
         else:
             self.settlers[delivery.stream].ack(delivery)
-        self.ended()
+        finally:
+            self.tasks.discard(delivery.task)
+            self.ended()
 
     async def run_full(self, delivery: Delivery) -> None:
         try:
@@ -142,9 +149,12 @@ class Runner:
                 await self.succeeded(delivery, result)
         except BaseException as error:
             await self.failed(delivery, error)
-        self.ended()
+        finally:
+            self.tasks.discard(delivery.task)
+            self.ended()
 
     def ended(self) -> None:
+        """There is a place for the next."""
         self.running -= 1
         if self.waiting:
             self.start_more()
@@ -308,6 +318,16 @@ class Runner:
             events.error("middleware_failed", hook=name, id=delivery.id, error=repr(error))
 
     # Its settlement
+
+    def acked(self, source: Source, deliveries: list[Delivery]) -> None:
+        """The server has acknowledged all of these, without more."""
+        for delivery in deliveries:
+            source.drop(delivery)
+        self.counters.done += len(deliveries)
+        if self.has_settle_hooks:
+            for delivery in deliveries:
+                self.spawn(self.run_hooks("after_ack", delivery))
+        self.on_change()
 
     def answered(self, delivery: Delivery, clause: Clause | None, was_ours: bool) -> None:
         """The server has settled it, or refused because it is another's."""

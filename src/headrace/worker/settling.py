@@ -18,6 +18,7 @@ from headrace.worker.source import Source
 
 MOST: Final = 1000  # Messages settled in one call.
 
+Acked = Callable[[Source, list[Delivery]], None]
 Answered = Callable[[Delivery, Clause | None, bool], None]  # None: acknowledged, without more.
 Refused = Callable[[Delivery, HeadraceError], None]
 
@@ -26,11 +27,13 @@ class Settler:
     """Of one stream and group."""
 
     def __init__(
-        self, source: Source, outage: Outage, counters: Counters, answered: Answered, refused: Refused, *, keep: bool
-    ) -> None:
+        self, source: Source, outage: Outage, counters: Counters, acked: Acked, answered: Answered, refused: Refused,
+        *, keep: bool,
+    ) -> None:  # fmt: skip
         self.source = source
         self.outage = outage
         self.counters = counters
+        self.acked = acked
         self.answered = answered
         self.refused = refused
         self.keep = keep
@@ -74,9 +77,12 @@ class Settler:
         except CommandError as error:
             await self.send_one_by_one(acks, others, error)
             return
-        answers = iter(flags)
-        for delivery in acks:
-            self.answered(delivery, None, next(answers))
+        answers = iter(flags[len(acks) :])
+        if acks and all(flags[: len(acks)]):
+            self.acked(self.source, acks)
+        else:
+            for delivery, flag in zip(acks, flags, strict=False):
+                self.answered(delivery, None, flag)
         for clause, deliveries in others:
             for delivery in deliveries:
                 self.answered(delivery, clause, next(answers))

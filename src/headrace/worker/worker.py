@@ -14,9 +14,10 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from headrace.app.app import SHUTDOWN_TIMEOUT, App
 from headrace.client.async_client import AsyncClient
@@ -149,14 +150,27 @@ class Worker:
 
 def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
     """Run a worker in this process until SIGTERM or Ctrl-C."""
-    asyncio.run(work(app, shutdown_timeout, watches_stdin=False))
-    end_now_if_threads_hang()
+    run_loop(work(app, shutdown_timeout, watches_stdin=False))
 
 
 def run_as_child(app: App, shutdown_timeout: Duration) -> None:
     """The same for a process of a supervisor: the end of its stdin is the end of that one."""
-    asyncio.run(work(app, shutdown_timeout, watches_stdin=True))
+    run_loop(work(app, shutdown_timeout, watches_stdin=True))
+
+
+def run_loop(coroutine: Coroutine[Any, Any, None]) -> None:
+    """On uvloop where it is installed: a fifth less work per message (bench/worker.py)."""
+    with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
+        runner.run(coroutine)
     end_now_if_threads_hang()
+
+
+def find_loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 async def work(app: App, shutdown_timeout: Duration, *, watches_stdin: bool) -> None:
