@@ -30,6 +30,7 @@ from headrace.errors import (
 if TYPE_CHECKING:
     from headrace.app.app import App
     from headrace.app.context import Context
+    from headrace.app.dead_letters import DeadLetters
     from headrace.app.middleware import Middleware
     from headrace.app.retries import Bury, Retries, Retry
     from headrace.client.async_channels import AsyncChannel, AsyncChannels, AsyncSubscription
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from headrace.client.async_reliable_queue import AsyncJob, AsyncQueue
     from headrace.client.channels import Channel, Channels, Subscription
     from headrace.client.client import Client, Group, Stream
+    from headrace.client.dead_letters import DeadLetter
     from headrace.client.linked_list import LinkedList
     from headrace.client.reliable_queue import Job, Queue
     from headrace.client.results import (
@@ -62,6 +64,8 @@ __version__ = "0.1.0.dev0"
 HOMES = {
     "headrace.app.app": ("App",),
     "headrace.app.context": ("Context",),
+    "headrace.app.dead_letters": ("DeadLetters",),
+    "headrace.client.dead_letters": ("DeadLetter",),
     "headrace.app.middleware": ("Middleware",),
     "headrace.app.retries": ("Bury", "Retries", "Retry"),
     "headrace.client.client": ("Client", "Group", "Stream"),
@@ -88,7 +92,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "App", "Context", "Retries", "Retry", "Bury", "Middleware",
+    "App", "Context", "Retries", "Retry", "Bury", "Middleware", "DeadLetters", "DeadLetter",
     "Client", "Stream", "Group", "Queue", "Job", "LinkedList", "Channel", "Channels", "Subscription",
     "AsyncClient", "AsyncStream", "AsyncGroup", "AsyncQueue", "AsyncJob", "AsyncLinkedList", "AsyncChannel",
     "AsyncChannels", "AsyncSubscription",

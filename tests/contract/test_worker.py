@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,25 @@ def test_hello_world_handles_a_message_and_leaves_nothing(app, name):
 
     run(program())
     assert seen == [{"id": 17}]
+
+
+def test_the_first_example_of_the_readme_runs_and_has_eight_lines(url, name, capsys):
+    """Row 252: only the URL differs."""
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+    example = readme.split("```python\n", 1)[1].split("```", 1)[0]
+    assert len(example.splitlines()) <= 8
+    space: dict = {}
+    source = example.replace("embedded:./data", url).replace('"orders"', repr(name))
+    exec(compile(source, "README.md", "exec"), space)
+    app = space["app"]
+
+    async def program():
+        async with app.worker() as worker:
+            await app.publish(name, {"id": 17})
+            await until(lambda: worker.counters[name, "bill"].done == 1)
+
+    run(program())
+    assert capsys.readouterr().out == "billing 17\n"
 
 
 def test_an_entry_stays_until_every_group_has_handled_it(app, name):

@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 
 from headrace.app import handlers
 from headrace.app.context import Context
+from headrace.app.dead_letters import DeadLetters
 from headrace.app.handlers import LEASE, Handler, declare, read_keep
 from headrace.app.middleware import Hooks, Middleware, Outgoing
 from headrace.app.publishing import Publisher
@@ -221,6 +222,18 @@ class App:
 
     async def _publish_all(self, messages: list[Outgoing]) -> list[str | None]:
         return list(await asyncio.gather(*[self._publish_with_hooks(message, None) for message in messages]))
+
+    # Dead letters
+
+    def dead(self, stream: str, group: str | None = None) -> DeadLetters:
+        """The dead letters of a group; where this app has one handler of the stream, that one's."""
+        if group is None:
+            groups = [handler.group for handler in self.handlers if handler.stream == stream]
+            if len(groups) != 1:
+                known = f"there are {', '.join(groups)}" if groups else "this app has no handler of it"
+                raise ConfigError(f"say which group of {stream!r} is meant: {known}.")
+            [group] = groups
+        return DeadLetters(lambda: self.client, stream, group)
 
     # Running
 

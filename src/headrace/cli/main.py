@@ -18,6 +18,7 @@ from headrace.cli import (
     backup,
     check,
     claim,
+    dlq,
     groups,
     pending,
     pipeline,
@@ -91,6 +92,7 @@ app.command("pending", cls=Command)(pending.pending)
 app.command("claim", cls=Command)(claim.claim)
 app.command("ack", cls=Command)(ack.ack)
 app.add_typer(queues.app, name="queues")
+app.add_typer(dlq.app, name="dlq")
 app.add_typer(pipeline.app, name="pipeline")
 app.command("backup", cls=Command)(backup.backup)
 app.command("restore", cls=Command)(restore.restore)

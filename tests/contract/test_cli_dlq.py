@@ -1,0 +1,84 @@
+"""headrace dlq on our broker and on Valkey, as a user at night would use it. Row 169."""
+
+import os
+import sys
+
+import pytest
+
+from headrace import App
+from headrace.cli import main
+from support.command_line import Ended
+from support.worker_programs import run, until
+
+pytestmark = pytest.mark.other_process
+
+
+@pytest.fixture
+def shell(url, monkeypatch, capsys):
+    """headrace dlq with HEADRACE_URL set, in this process."""
+    monkeypatch.setenv("HEADRACE_URL", url)
+
+    def dlq(*arguments):
+        monkeypatch.setattr(sys, "argv", ["headrace", "dlq", *map(os.fsdecode, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main.run()
+        shown = capsys.readouterr()
+        return Ended(ended.value.code, shown.out, shown.err)
+
+    return dlq
+
+
+@pytest.fixture
+def letters(url, name):
+    """Three dead letters of the group billing; the handler runs again when the app is given work."""
+    app = App(url)
+
+    @app.handler(name, group="billing", retries=0)
+    async def bill(order: dict) -> None:
+        raise ValueError(f"declined {order['id']}")
+
+    async def program():
+        async with app.worker() as worker:
+            await app.publish_many(name, [{"id": number} for number in range(3)])
+            await until(lambda: worker.counters[name, "billing"].buried == 3)
+
+    run(program())
+
+
+@pytest.mark.usefixtures("letters")
+def test_letters_are_listed_shown_sent_again_and_dropped(shell, name, url):
+    rows = shell("ls", name, "billing").rows
+    assert [(row["payload"], row["error"], row["attempts"]) for row in rows] == [
+        ({"id": number}, f"ValueError: declined {number}", 1) for number in range(3)
+    ]
+    assert shell("ls", name, "billing", "--limit", "1").rows == rows[:1]
+
+    shown = shell("show", name, "billing", rows[0]["id"]).row
+    assert shown["stream"] == name and "in bill" in shown["traceback"]
+
+    assert shell("replay", name, "billing", "--where", 'error ~ "declined 1"', "--dry-run").row["chosen"] == 1
+    assert shell("replay", name, "billing", rows[1]["id"], "--rate", "100/s").row["replayed"] == 1
+    assert [row["id"] for row in shell("ls", name, "billing").rows] == [rows[0]["id"], rows[2]["id"]]
+
+    assert shell("drop", name, "billing", rows[0]["id"], "--yes").row["dropped"] == 1
+    assert shell("drop", name, "billing", "--all", "--dry-run").row == {
+        "stream": name, "group": "billing", "dropped": 0, "chosen": 1
+    }  # fmt: skip
+    assert shell("drop", name, "billing", "--all", "--yes").row["dropped"] == 1
+    assert shell("ls", name, "billing").rows == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("drop", "s", "g"), 2, "say which dead letters"),
+        (("ls", "s", "g", "--where", "colour = red"), 2, "is no condition"),
+        (("replay", "s", "g", "1-0", "--where", "attempts > 1"), 2, "either IDs or --where"),
+        (("replay", "s", "g", "--rate", "fast"), 2, "--rate is 'fast'"),
+        (("show", "s", "g", "1-0"), 3, "no dead letter 1-0"),
+    ],
+)
+def test_what_cannot_be_is_told(shell, arguments, code, words):
+    ended = shell(*arguments)
+
+    assert ended.code == code and words in ended.err
