@@ -46,6 +46,7 @@ def test_rows_are_written_to_a_stream_of_a_folder(spark: Any, folder: Path) -> N
         assert client.stream("numbers").length() == 100
 
 
+@pytest.mark.long
 def test_a_task_does_not_host_a_folder_that_nobody_hosts(spark: Any, folder: Path) -> None:
     reader = spark.read.format("headrace").option("url", f"embedded:{folder}").option("streams", "orders")
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
 from headrace import (
+    Broker,
     Channel,
     Channels,
     Claimed,
@@ -145,3 +146,10 @@ def errors(client: Client) -> None:
         client.ping()
     except (ConnectionLost, NotFound) as error:
         assert_type(error, ConnectionLost | NotFound)
+
+
+def one_folder() -> None:
+    with Broker("./data", port=7379, fsync="everysec") as broker, Client("embedded:./data", may_host=False) as client:
+        assert_type(broker.url, str)
+        assert_type(broker.port, int)
+        assert_type(client.stream("orders").length(), int)

@@ -29,7 +29,7 @@ from headrace.server.doorway import Doorway
 from headrace.server.hosted_broker import HostedBroker
 from headrace.server.sockets import open_port
 
-LOG_BYTES: Final = 4 * 1024 * 1024  # A longer log is worth a checkpoint: a host must be quick to take over.
+LOG_BYTES: Final = 1024 * 1024  # A longer log is worth a checkpoint: a host must be quick to take over.
 
 log = logging.getLogger("headrace")
 

@@ -18,8 +18,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final
 
-PAUSE_S: Final = 0.00005
-PAUSES: Final = 40  # So long, at most, the loop waits for a caller to take the lock.
+PAUSE_S: Final = 0.0001
+PAUSES: Final = (
+    1000  # So long, at most, the loop waits for a caller to take the lock: on a busy machine it is not quick.
+)
 PATIENCE_S: Final = 0.05  # So long, at most, a caller waits for the loop to have its turn.
 
 
