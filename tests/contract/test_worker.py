@@ -140,11 +140,11 @@ def test_a_slow_message_holds_up_no_other_and_runs_once(app, name):
     """Rows 218 and 260: a handler of ten leases runs once, while others flow."""
     runs = Counter()
 
-    @app.handler(name, lease="200ms", concurrency=2, prefetch=2)
+    @app.handler(name, lease="300ms", concurrency=2, prefetch=2)
     async def handle(number: int) -> None:
         runs[number] += 1
         if number == 0:
-            await asyncio.sleep(2)
+            await asyncio.sleep(3)
 
     async def program():
         async with app.worker() as worker, app.worker():

@@ -197,6 +197,69 @@ def test_workers_killed_at_random_lose_nothing(tmp_path, broker_url, messages, k
         assert client.stream("hr:{orders}:billing:dead").length() == 0
 
 
+def test_a_worker_that_was_stopped_past_its_lease_finishes_late_and_is_refused(tmp_path, broker_url):
+    """Row 260: SIGSTOP in the middle of a run; another worker has taken the message over when it goes on."""
+    folder = write_shop(tmp_path, act="await asyncio.sleep(1)", lease="500ms")
+    with Client(broker_url) as client, worker(folder, broker_url) as first:
+        client.stream("orders").publish(1)
+        wait_until(lambda: len(numbers(client, "runs")) == 1, "the first run", timeout_s=WAIT_S)
+        first.send_signal(signal.SIGSTOP)
+        try:
+            with worker(folder, broker_url):
+                wait_until(lambda: is_done(client), "the second to be done", timeout_s=WAIT_S)
+                first.send_signal(signal.SIGCONT)
+                wait_until(lambda: "late_finish" in log_of(folder), "the late finisher", timeout_s=WAIT_S)
+        finally:
+            first.send_signal(signal.SIGCONT)
+    assert log_of(folder).count("late=1") == 1 and log_of(folder).count("done=1 ") == 1
+
+
+CHAIN = """
+import asyncio
+from headrace import App, Context
+
+app = App()
+
+@app.handler("{chain}:one", lease="500ms", publish_to="{chain}:two", retries=100)
+async def first(number: int) -> int:
+    await asyncio.sleep(0.002)
+    return number
+
+@app.handler("{chain}:two", lease="500ms", publish_to="{chain}:three", retries=100)
+async def second(number: int) -> int:
+    await asyncio.sleep(0.002)
+    return number
+
+@app.handler("{chain}:three", lease="500ms", retries=100)
+async def third(number: int, ctx: Context) -> None:
+    await ctx.commit([("RPUSH", "{chain}:done", number)])
+"""
+
+
+@pytest.mark.parametrize(
+    ("messages", "kills"), [(600, 4), pytest.param(10_000, 50, marks=pytest.mark.long)], ids=["some", "many"]
+)
+def test_a_chain_of_three_steps_under_kills_gives_each_result_once(tmp_path, broker_url, messages, kills):
+    """Rows 223 and 259: no chain is lost, none is doubled; the last step commits its effect."""
+    (tmp_path / "shop.py").write_text(CHAIN)
+    chance = random.Random(messages)
+    with Client(broker_url, timeout="60s") as client:
+        client.stream("{chain}:one").publish_many(range(messages))
+
+        def count() -> int:
+            return int(client.command("LLEN", "{chain}:done"))
+
+        for round_ in range(kills):
+            with worker(tmp_path, broker_url) as process:
+                goal = min(messages, count() + chance.randrange(1, max(2, messages // kills)))
+                wait_until(lambda goal=goal: count() >= goal, f"kill {round_}", timeout_s=WAIT_S)
+                process.kill()
+                process.wait(60)
+        with worker(tmp_path, broker_url):
+            wait_until(lambda: count() >= messages, "all results", timeout_s=10 * WAIT_S)
+        assert sorted(numbers(client, "{chain}:done")) == list(range(messages))
+
+
 def test_a_retry_waits_in_the_broker_and_not_in_the_worker(tmp_path, broker_url):
     """Row 255: the worker is killed while a retry waits; another runs it, as the second attempt."""
     act = "raise ValueError('no')"

@@ -42,6 +42,7 @@ class Consumer:
         self.outage = outage
         kind = Runner if handler.batch is None else BatchRunner
         self.runner = kind(app, handler, values, outage, self.changed)
+        self.runner.is_cluster = client.url.startswith("redis+cluster") or client.url.startswith("rediss+cluster")
         keep_ms = app.keep_of(handler)
         self.source = Source(client, handler.stream, handler.group, name, handler.lease_ms)
         again = group_keys(handler.stream, handler.group).again

@@ -7,20 +7,22 @@ in the outbox go on to the streams of other slots they are meant for.
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Final
 
 from headrace.app.app import App
 from headrace.client import flows, publish_flows, requests, worker_steps
 from headrace.client.async_client import AsyncClient
+from headrace.client.results import Entry, decode_text
 from headrace.client.worker_keys import stream_keys
-from headrace.errors import ConnectionLost, HeadraceError
+from headrace.errors import CommandError, ConnectionLost, HeadraceError
 from headrace.worker import events
 from headrace.worker.consumer import Consumer
+from headrace.worker.running import OUTBOX_TARGET
 
 EVERY_S: Final = 1.0
 IDLE_LEASES: Final = 10  # A consumer that was silent for so many leases is gone.
 TRIM_EVERY_S: Final = 10.0
-TARGET: Final = b"hr:to"  # In the outbox: the stream a message is for.
 PAGE: Final = 100
 
 
@@ -30,11 +32,14 @@ class Housekeeper:
         self.consumers = consumers
         self.client = client
         self.name = name
+        self.outbox_filled = asyncio.Event()
+        for consumer in consumers:
+            consumer.runner.outbox_filled = self.outbox_filled
 
     async def run(self) -> None:
         next_trim_s = time.monotonic() + TRIM_EVERY_S
         while True:
-            await asyncio.sleep(EVERY_S)
+            await self.wait()
             is_trimming = time.monotonic() >= next_trim_s
             if is_trimming:
                 next_trim_s = time.monotonic() + TRIM_EVERY_S
@@ -46,6 +51,24 @@ class Housekeeper:
                 except HeadraceError as error:
                     events.warning("housekeeping_failed", stream=consumer.handler.stream, error=error)
 
+    async def wait(self) -> None:
+        """A second; meanwhile, what comes into an outbox is sent on at once."""
+        until_s = time.monotonic() + EVERY_S
+        while (left_s := until_s - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    await self.outbox_filled.wait()
+            except TimeoutError:
+                return
+            self.outbox_filled.clear()
+            with suppress(HeadraceError):  # Told, and tried again, at the end of the second.
+                await self.relay_all()
+
+    async def relay_all(self) -> None:
+        for consumer in self.consumers:
+            if consumer.runner.is_cluster:
+                await self.relay(consumer.handler.stream)
+
     async def tidy(self, consumer: Consumer, *, is_trimming: bool) -> None:
         stream, group = consumer.handler.stream, consumer.handler.group
         idle_ms = IDLE_LEASES * consumer.handler.lease_ms
@@ -54,7 +77,7 @@ class Housekeeper:
             events.info("consumers_removed", stream=stream, group=group, count=len(removed))
         if is_trimming:
             await self.trim(consumer)
-        if self.uses_outbox(consumer):
+        if consumer.runner.is_cluster:
             await self.relay(stream)
 
     async def trim(self, consumer: Consumer) -> None:
@@ -67,18 +90,25 @@ class Housekeeper:
             flows.trim_step(self.client._facts, consumer.handler.stream, ("MINID", before), dry_run=False)
         )
 
-    def uses_outbox(self, consumer: Consumer) -> bool:
-        return consumer.runner.uses_outbox
-
     async def relay(self, stream: str) -> None:
         """Send on what lies in the outbox. The id makes twice once, so any number of workers may relay."""
         outbox = stream_keys(stream).outbox
-        entries = await self.client.run(requests.range_(outbox, "-", "+", PAGE, newest_first=False).run())
-        for entry in entries:
-            target = entry.find(TARGET)
-            pairs = [pair for pair in entry.pairs if pair[0] != TARGET]
-            if target is not None:
-                publish_id = f"{outbox}:{entry.id}"
-                flow = publish_flows.add_once(self.client._facts, requests.text(target), pairs, publish_id)
-                await self.client.run(flow)
-            await self.client.run(requests.delete(outbox, [entry.id]).run())
+        start = "-"
+        while True:
+            entries = await self.client.run(requests.range_(outbox, start, "+", PAGE, newest_first=False).run())
+            for entry in entries:
+                try:
+                    await self.relay_one(outbox, entry)
+                except CommandError as error:
+                    events.error("outbox_refused", stream=stream, id=entry.id, error=error)
+            if len(entries) < PAGE:
+                return
+            start = "(" + entries[-1].id
+
+    async def relay_one(self, outbox: str, entry: Entry) -> None:
+        target = entry.find(OUTBOX_TARGET)
+        if target is not None:
+            pairs = [pair for pair in entry.pairs if pair[0] != OUTBOX_TARGET]
+            flow = publish_flows.add_once(self.client._facts, decode_text(target), pairs, f"{outbox}:{entry.id}")
+            await self.client.run(flow)
+        await self.client.run(requests.delete(outbox, [entry.id]).run())

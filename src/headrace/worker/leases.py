@@ -25,6 +25,7 @@ class LeaseKeeper:
         self.may_host = may_host
         self.sources = sources
         self.ending = threading.Event()
+        self.ready = threading.Event()  # It has spoken with the broker once: connecting may take longer than a lease.
         lease_s = min([source.lease_ms for source in sources], default=30_000) / 1000
         self.tick_s = min(max(lease_s / 6, SHORTEST_TICK_S), LONGEST_TICK_S)
         self.timeout_s = min(max(lease_s / 3, 0.5), 10.0)
@@ -40,6 +41,9 @@ class LeaseKeeper:
     def run(self) -> None:
         with Client(self.url, timeout=self.timeout_s, may_host=self.may_host) as client:
             facts = client._facts
+            with suppress(HeadraceError):
+                client.capabilities()
+            self.ready.set()
             while not self.ending.wait(self.tick_s):
                 for source in self.sources:
                     with suppress(HeadraceError):  # The next tick tries again; the worker tells about an outage.

@@ -18,6 +18,9 @@ from headrace.app.context import Context, Effect, FollowUp
 from headrace.app.delivery import Delivery
 from headrace.app.handlers import Handler
 from headrace.client import layout, worker_steps
+from headrace.client.flows import tag_of
+from headrace.client.results import encode_text
+from headrace.client.worker_keys import stream_keys
 from headrace.client.worker_steps import Ack, Add, Clause
 from headrace.errors import ConnectionLost, HeadraceError, LeaseLost, NotFound
 from headrace.worker import events
@@ -29,6 +32,7 @@ from headrace.worker.settling import Settler
 from headrace.worker.source import Source
 
 THREAD_NAME: Final = "headrace handler"
+OUTBOX_TARGET: Final = b"hr:to"  # In the outbox: the stream a message is for.
 
 
 class Runner:
@@ -53,7 +57,8 @@ class Runner:
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_stopping = False
         self.unfinished: list[Delivery] = []  # Cancelled at the end; to be given back.
-        self.uses_outbox = False  # Follow-ups may be for streams of another slot.
+        self.is_cluster = False  # Follow-ups for streams of another slot go through an outbox.
+        self.outbox_filled = asyncio.Event()
         self.next_retry_s = 0.0  # By the monotonic clock; 0: none is known.
         self.allowed_at_s = 0.0  # With a rate: when the next may begin.
         self.is_delayed = False
@@ -260,7 +265,10 @@ class Runner:
             settler.settle(Ack([delivery.id], [self.follow_up(self.handler.publish_to, result)]), delivery)
 
     def follow_up(self, stream: str, payload: Any) -> Add:
-        return Add(stream, layout.encode_entry(payload))
+        pairs = layout.encode_entry(payload)
+        if self.is_cluster and tag_of(stream) != tag_of(self.handler.stream):
+            return Add(stream_keys(self.handler.stream).outbox, [*pairs, (OUTBOX_TARGET, encode_text(stream))])
+        return Add(stream, pairs)
 
     async def failed(self, delivery: Delivery, error: BaseException) -> None:
         """Anything that ends a run but a return: errors, also those that are no Exception, and being cancelled."""
@@ -344,6 +352,8 @@ class Runner:
             )
         elif clause is None or isinstance(clause, Ack):
             counters.done += 1
+            if self.is_cluster:
+                self.outbox_filled.set()
             if self.has_settle_hooks:
                 self.spawn(self.run_hooks("after_ack", delivery))
         elif isinstance(clause, worker_steps.Retry):

@@ -105,6 +105,7 @@ class Worker:
         sources = [source for consumer in self.consumers for source in consumer.sources]
         self.leases = LeaseKeeper(self.app.url, sources, may_host=self.app.may_host)
         self.leases.start()
+        await asyncio.to_thread(self.leases.ready.wait, ANSWER_S)
         for consumer in self.consumers:
             consumer.start()
         self.housekeeper = asyncio.ensure_future(Housekeeper(self.app, self.consumers, client, self.name).run())
