@@ -169,6 +169,23 @@ def test_half_a_frame_at_the_end_of_the_log_is_left_out(kept: Kept) -> None:
     assert contents_in(target) == before
 
 
+def test_no_backup_is_made_of_a_log_whose_end_is_missing(kept: Kept) -> None:
+    fill(kept)
+    log = kept.path / name_of("log", 1)
+    size = log.stat().st_size
+    kept("SET text milk")
+    kept.durability.sync()
+    with log.open("r+b") as file:
+        file.truncate(size)  # Whole frames, but not all.
+
+    with pytest.raises(JournalError, match=f"log-00000001 is damaged at byte {size}: it ends there"):
+        take(kept)
+
+    log.rename(kept.path / "other")
+    with pytest.raises(JournalError, match="log-00000001 is missing"):
+        take(kept)
+
+
 @pytest.mark.parametrize("kind", ["log-00000002", "checkpoint-00000001", "segment-00000001", "manifest"])
 def test_no_backup_is_made_of_damaged_data(kept: Kept, kind: str) -> None:
     fill(kept)

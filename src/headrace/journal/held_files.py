@@ -13,6 +13,7 @@ from typing import Final
 from headrace.errors import JournalError
 from headrace.journal import checkpoint, segments
 from headrace.journal.checkpoint import read_parts
+from headrace.journal.confirmed import NOTHING, read_confirmed
 from headrace.journal.disk import File, FixedFile, RealFile
 from headrace.journal.frame_file import name_of, number_of, open_error
 from headrace.journal.frames import FrameReader, find_frames, seed_of
@@ -50,6 +51,7 @@ class HeldFiles:
         self.path = path
         self.files: dict[str, HeldFile] = {}
         self.sizes: dict[str, int] = {}  # How much of each counts.
+        self.confirmed = NOTHING  # Number of a log, and how much of it is there for sure.
 
     def names(self) -> list[str]:
         return [path.name for path in self.path.iterdir()]
@@ -113,6 +115,7 @@ def hold_named(held: HeldFiles) -> None:
         hold(held, name_of(checkpoint.KIND, manifest.checkpoint), manifest.checkpoint_bytes)
     for number, length in manifest.segments.items():
         hold(held, name_of(segments.KIND, number), length)
+    held.confirmed, _ = read_confirmed(held)  # Before the logs: they may be ahead of it, not behind.
     numbers = [number for number in (number_of(LOG, name) for name in held.names()) if number >= manifest.log]
     # The newest first: when a log is seen to have frames, the one before is closed by then.
     for number in sorted({manifest.log, *numbers}, reverse=True):
@@ -168,13 +171,15 @@ def check_files(held: HeldFiles) -> None:
 
 def check_logs(held: HeldFiles, manifest: Manifest) -> None:
     numbers = sorted(number for number in (number_of(LOG, name) for name in held.sizes) if number)
-    if numbers != list(range(manifest.log, manifest.log + len(numbers))):
+    if numbers != list(range(manifest.log, manifest.log + len(numbers))) or held.confirmed[0] > numbers[-1]:
         raise JournalError(f"a log behind {name_of(LOG, manifest.log)} is missing")
     for number in numbers:
         name = name_of(LOG, number)
         end, is_closed = check_log(held, number)
-        if number == manifest.log and end < manifest.log_bytes:
-            raise JournalError(f"{name} is damaged at byte {end}: {manifest.log_bytes} bytes had been synced")
+        sure = manifest.log_bytes if number == manifest.log else 0
+        sure = max(sure, held.confirmed[1]) if number == held.confirmed[0] else sure
+        if end < sure:
+            raise JournalError(f"{name} is damaged at byte {end}: it ends there, and {sure} bytes had been synced")
         held.sizes[name] = end
         if not is_closed:
             drop_logs(held, number, numbers[-1])
