@@ -169,6 +169,14 @@ def is_alive(database: Keyspace, name: bytes, now_ms: int) -> bool:
     return name in database.values and database.expires_ms.get(name, now_ms + 1) > now_ms
 
 
+def drop_watched(ctx: Call, first: Keyspace, second: Keyspace) -> None:
+    """Remove watched names whose time has come from both: who gets such a key in exchange has got nothing."""
+    for number, name in list(ctx.state.watched):
+        if number in (first.number, second.number):
+            first.find(name, ctx.now_ms)
+            second.find(name, ctx.now_ms)
+
+
 @command(
     "SWAPDB", integer("index1"), integer("index2"),
     group="server", flags="write fast", categories="keyspace dangerous", since="4.0.0",
@@ -182,6 +190,7 @@ def swapdb(ctx: Call, argv: list[bytes]) -> Outcome:
     first = get_database(ctx, argv[1])
     second = get_database(ctx, argv[2])
     if first is not second:
+        drop_watched(ctx, first, second)
         touch_existing(ctx, first, second)
         touch_existing(ctx, second, first)
         first.values, second.values = second.values, first.values

@@ -249,3 +249,20 @@ def test_many_short_commands_in_a_transaction_count_as_what_they_take(broker: Me
     for _ in range(100):
         client("GET k")
     assert client.call.queue_bytes > 10_000
+
+
+@pytest.mark.parametrize("has_stale", [False, True], ids=["nothing", "an expired key"])
+def test_an_expired_key_in_exchange_for_nothing_is_no_change(broker: MemoryBroker, has_stale: bool) -> None:
+    broker.state.debugging.expires_actively = False
+    broker("SET k v PX 1")
+    broker("SELECT 1")
+    if has_stale:
+        broker("SET k w PX 1")
+    broker.clock.advance(ms=2)
+    broker("WATCH k")
+
+    broker("SWAPDB 0 1")
+
+    broker("MULTI")
+    broker("PING")
+    assert broker("EXEC") == [b"PONG"]
