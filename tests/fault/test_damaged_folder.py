@@ -8,6 +8,7 @@ What was refused is repaired: it starts, every value is one that was there befor
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -18,16 +19,19 @@ from headrace.server.durability import Durability
 from headrace.server.findings import Finding
 from headrace.server.repair import repair_folder
 from support.damage import (
+    HISTORY,
     Files,
     Folder,
     MemoryKeep,
     all_folders,
     disk_of,
     files_of,
+    groups_of,
     harm,
     load,
     new_state,
     note_entries,
+    random_folder,
 )
 from support.fake_disk import FakeDisk
 from support.memory import MemoryBroker
@@ -82,7 +86,7 @@ def start(folder: Folder, done: str, files: Files) -> str:
     assert found in folder.states, f"{done}: something else came back"
     if durability.loaded.notes:
         return "told"
-    is_cut_log = files[folder.log] in [folder.files[folder.log][:place] for place in folder.boundaries()]
+    is_cut_log = files[folder.log] in [folder.files[folder.log][:place] for place in folder.boundaries(folder.log)]
     assert is_cut_log and folder.policy != "always", f"{done}: less came back, without a word"
     return "as after a power failure"
 
@@ -100,6 +104,35 @@ def test_damage_never_goes_unnoticed() -> None:
     assert set(ends) <= ENDS
 
 
+def test_a_log_that_ends_between_two_frames_has_lost_its_end() -> None:
+    """It looks as it did a moment before. That it was longer is known from what was confirmed."""
+    folder = Folder()
+    data = folder.files[folder.log]
+    for place in folder.boundaries(folder.log)[:-1]:
+        files = {**folder.files, folder.log: data[:place]}
+        assert start(folder, f"cut at {place}", files) == "refused"
+
+
+def test_whole_frames_that_are_missing_doubled_or_exchanged_are_noticed() -> None:
+    folder = Folder()
+    for name in [name for name in folder.files if "-" in name]:
+        data = folder.files[name]
+        ends = [0, *folder.boundaries(name)]
+        frames = [data[low:high] for low, high in pairwise(ends)]
+        for at in range(len(frames)):
+            others = [frames[:at] + frames[at + 1 :], frames[:at] + frames[at : at + 1] + frames[at:]]
+            others += [[*frames[:at], frames[at + 1], frames[at], *frames[at + 2 :]]] if at + 1 < len(frames) else []
+            for order in others:
+                files = {**folder.files, name: b"".join(order)}
+                words = f"{name}: frame {at} of {len(order)}"
+                if start(folder, words, files) == "whole":
+                    assert files[name].startswith(data), words  # More than counts of a segment.
+                else:
+                    disk = disk_of(files)
+                    findings = repair_folder(disk, MemoryKeep(disk), new_state)
+                    assert check_repaired(folder, words, files_of(disk), findings) == "repaired"
+
+
 @pytest.mark.long
 def test_damage_of_any_byte_never_goes_unnoticed() -> None:
     ends = Counter(start(folder, done, files) for folder in all_folders() for done, files in changed(folder, 1))
@@ -114,7 +147,7 @@ def test_damage_of_any_byte_never_goes_unnoticed() -> None:
 def harm_and_repair(folders: list[Folder], seed: int) -> str:
     """How the start ended, and how the repair did where it was refused."""
     random = Random(seed)
-    folder = random.choice(folders)
+    folder = random_folder(seed) if random.randrange(4) == 0 else random.choice(folders)
     done, files = harm(folder, random)
     words = f"seed {seed}: {done}"
     end = start(folder, words, files)
@@ -148,6 +181,9 @@ def check_repaired(folder: Folder, words: str, files: Files, findings: list[Find
         if value not in folder.values.get(place, []) and not is_renamed(folder, value, drops):
             assert any("entries of stream" in text for text in drops), f"{words}: {place} was never like that"
             assert entries[place].items() <= folder.entries[place].items(), f"{words}: {place} has strange entries"
+            groups = groups_of(broker)[place]
+            is_old = any("older" in text for text in drops) and any(groups in each for each in folder.groups.values())
+            assert groups in folder.groups[place] or is_old, f"{words}: {place} has strange groups"
     if found != folder.states[-1]:
         was_not_synced = folder.policy != "always" and found in folder.states
         assert drops or was_not_synced, f"{words}: something is gone, and nobody said so"
@@ -170,6 +206,33 @@ def go_on(disk: FakeDisk, broker: MemoryBroker, durability: Durability, words: s
         broker, durability = load(disk)
         assert contents_of(broker) == before, words
         assert durability.save()
+
+
+def repaired(files: Files) -> tuple[MemoryBroker, list[Finding]]:
+    disk = disk_of(files)
+    findings = repair_folder(disk, MemoryKeep(disk), new_state)
+    return load(disk)[0], findings
+
+
+def test_a_damaged_log_is_cut_before_the_damage_and_everything_before_is_there() -> None:
+    folder = Folder([turn for turn in HISTORY if turn not in (["BEGIN"], ["STEP"])])
+    data = folder.files[folder.log]
+    ends = folder.boundaries(folder.log)
+    states = folder.states[-len(ends) :]  # Before the first frame behind the opening, and after each.
+    for state, place in zip(states, ends, strict=True):
+        if place == len(data):
+            break
+        files = harmed(folder, folder.log, place + 45, bytes([data[place + 45] ^ 1]))
+        broker, findings = repaired(files)
+        assert contents_of(broker) == state
+        assert [finding.offset for finding in findings if finding.what == "dropped"] == [place]
+
+
+def test_without_a_manifest_nothing_is_lost() -> None:
+    for folder in [*all_folders(), *[random_folder(seed) for seed in range(20)]]:
+        broker, findings = repaired({name: data for name, data in folder.files.items() if name != "manifest"})
+        assert contents_of(broker) == folder.states[-1]
+        assert [finding for finding in findings if finding.what == "dropped"] == []
 
 
 def many(seeds: range) -> Counter[str]:

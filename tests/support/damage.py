@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
 from headrace.commands.call import State
+from headrace.engine.group import Group
+from headrace.engine.stream import Stream
 from headrace.journal.frame_file import number_of
 from headrace.journal.frames import FrameReader, seed_of
 from headrace.server.durability import Durability
 from headrace.server.findings import Finding
 
 from .fake_disk import Content, FakeDisk, FakeFile
-from .memory import MemoryBroker
-from .simulation import Contents, contents_of
+from .memory import START_MS, MemoryBroker
+from .random_commands import Command, Symbols
+from .random_list_commands import may_wait
+from .random_sessions import any_command_of
+from .simulation import ADD, OTHERS, Contents, contents_of
 
 Files = dict[str, bytes]
 Entries = dict[tuple[int, bytes], dict[bytes, Any]]
@@ -53,21 +58,26 @@ STOPPED = [*HISTORY, ["SAVE"]]
 class Folder:
     """What a history left behind, and every state it went through."""
 
-    def __init__(self, history: list[list[str]] = HISTORY, policy: str = "always") -> None:
+    def __init__(self, history: Sequence[Sequence[str | Command]] = HISTORY, policy: str = "always") -> None:
         self.policy = policy
         self.states: list[Contents] = [{}]
         self.older: list[Files] = []
         self.entries: Entries = {}  # Every entry of a stream that ever was.
+        self.groups: dict[tuple[int, bytes], list[Any]] = {}  # All groups of a stream, at every moment.
         disk = FakeDisk(Random(0))
         self.broker, self.durability = load(disk, policy)
         for turn in history:
             for command in turn:
-                self.do(command)
+                self.do([command] if isinstance(command, str) else command)
+            if self.broker.first.call.queue is not None:
+                self.broker("EXEC")
             if self.broker.state.records:
                 records, self.broker.state.records = self.broker.state.records, []
                 assert self.durability.commit(records)
             self.states.append(contents_of(self.broker))
             note_entries(self.broker, self.entries)
+            for place, groups in groups_of(self.broker).items():
+                self.groups.setdefault(place, []).append(groups)
             self.older.append(files_of(disk))
         self.files = self.older[-1]
         self.log = max(name for name in self.files if number_of("log", name))
@@ -76,31 +86,55 @@ class Folder:
             for place, value in state.items():
                 self.values.setdefault(place, []).append(value)
 
-    def do(self, command: str) -> None:
+    def do(self, words: Sequence[str | bytes]) -> None:
         durability = self.durability
-        if command == "SAVE":
+        if words[0] in ("SAVE", b"SAVE"):
             assert durability.save()
-        elif command == "BEGIN":
-            assert durability.begin_checkpoint()
-        elif command == "STEP":
-            for _ in range(3):
-                assert not durability.write_checkpoint()
+        elif words[0] in ("BEGIN", b"BEGIN"):
+            assert durability.checkpoint is not None or durability.begin_checkpoint()
+        elif words[0] in ("STEP", b"STEP"):
+            for _ in range(3 if durability.checkpoint is not None else 0):
+                durability.write_checkpoint()
         else:
-            self.broker(command)
+            self.broker(*words)
 
-    def boundaries(self) -> set[int]:
-        """Where frames of the last log end."""
+    def boundaries(self, name: str) -> list[int]:
+        """Where frames of a file end."""
+        if name not in self.files:
+            return []
         disk = disk_of(self.files)
-        reader = FrameReader(FakeFile(disk, disk.files[self.log]), seed_of(self.log))
-        found = set()
+        reader = FrameReader(FakeFile(disk, disk.files[name]), seed_of(name))
+        found = []
         while reader.next() is not None:
-            found.add(reader.offset)
+            found.append(reader.offset)
         return found
 
 
 def all_folders() -> list[Folder]:
     """Killed; killed while a checkpoint is written; stopped; killed with a log that is not synced to its end."""
     return [Folder(), Folder(IN_A_CHECKPOINT), Folder(STOPPED), Folder(policy="everysec")]
+
+
+def random_folder(seed: int) -> Folder:
+    """What random commands of every kind left behind, with checkpoints at any moment."""
+    random = Random(seed)
+    symbols = Symbols(START_MS)
+    history: list[list[Command]] = []
+    for _ in range(random.randint(10, 50)):
+        way = random.randrange(12)
+        if way < 3:
+            history.append([[[b"SAVE"], [b"BEGIN"], [b"STEP"]][way]])
+        else:
+            commands = [symbols.resolve(any_command(random)) for _ in range(random.randint(1, 6))]
+            history.append([command for command in commands if not may_wait(command)])
+    return Folder(history, random.choice(["always", "always", "everysec"]))
+
+
+def any_command(random: Random) -> Command:
+    way = random.randrange(10)
+    if way < 3:
+        return ADD
+    return random.choice(OTHERS) if way < 5 else any_command_of(random.getrandbits(32))
 
 
 def new_state() -> State:
@@ -130,6 +164,25 @@ def note_entries(broker: MemoryBroker, entries: Entries) -> None:
                 for name, words in client("XRANGE", key, "-", "+"):
                     known[name] = words
     client.close()
+
+
+def groups_of(broker: MemoryBroker) -> dict[tuple[int, bytes], Any]:
+    """Of every stream its groups: where they are, and what is pending with whom."""
+    found = {}
+    for database in broker.state.databases:
+        for key, value in database.values.items():
+            if isinstance(value, Stream):
+                found[database.number, key] = {
+                    name: (group.last_id, sorted(pending_of(group))) for name, group in value.groups.items()
+                }
+    return found
+
+
+def pending_of(group: Group) -> list[tuple[bytes, bytes, int]]:
+    return [
+        (name, delivery.consumer.name if delivery.consumer is not None else b"", delivery.count)
+        for name, delivery in group.pending.items()
+    ]
 
 
 def files_of(disk: FakeDisk) -> Files:
@@ -174,8 +227,13 @@ def harm(folder: Folder, random: Random) -> tuple[str, Files]:
     return ", then ".join(done), files
 
 
-def stretch(data: bytes, random: Random) -> tuple[int, int]:
-    """Where it begins and ends: a few bytes, a sector, or any."""
+def stretch(folder: Folder, files: Files, name: str, random: Random) -> tuple[int, int]:
+    """Where it begins and ends: whole frames, a few bytes, a sector, or any."""
+    data = files[name]
+    if random.randrange(3) == 0:
+        ends = [0, *[end for end in folder.boundaries(name) if end <= len(data)]]
+        low, high = sorted([random.choice(ends), random.choice(ends)])
+        return low, high
     start = random.randrange(len(data) + 1)
     size = random.choice([1, random.randint(1, 20), 64, 512, random.randint(0, len(data))])
     return start, min(len(data), start + size)
@@ -190,32 +248,32 @@ def flip_bits(_: Folder, files: Files, name: str, random: Random) -> str:
     return f"{name}: flipped a bit of bytes {places}"
 
 
-def zero(_: Folder, files: Files, name: str, random: Random) -> str:
-    low, high = stretch(files[name], random)
+def zero(folder: Folder, files: Files, name: str, random: Random) -> str:
+    low, high = stretch(folder, files, name, random)
     files[name] = files[name][:low] + bytes(high - low) + files[name][high:]
     return f"{name}: zeros from {low} to {high}"
 
 
-def scribble(_: Folder, files: Files, name: str, random: Random) -> str:
-    low, high = stretch(files[name], random)
+def scribble(folder: Folder, files: Files, name: str, random: Random) -> str:
+    low, high = stretch(folder, files, name, random)
     files[name] = files[name][:low] + random.randbytes(high - low) + files[name][high:]
     return f"{name}: noise from {low} to {high}"
 
 
-def cut(_: Folder, files: Files, name: str, random: Random) -> str:
-    place = random.randrange(len(files[name]) + 1)
+def cut(folder: Folder, files: Files, name: str, random: Random) -> str:
+    place, _ = stretch(folder, files, name, random)
     files[name] = files[name][:place]
     return f"{name}: cut at {place}"
 
 
-def take_out(_: Folder, files: Files, name: str, random: Random) -> str:
-    low, high = stretch(files[name], random)
+def take_out(folder: Folder, files: Files, name: str, random: Random) -> str:
+    low, high = stretch(folder, files, name, random)
     files[name] = files[name][:low] + files[name][high:]
     return f"{name}: bytes {low} to {high} are gone"
 
 
-def double(_: Folder, files: Files, name: str, random: Random) -> str:
-    low, high = stretch(files[name], random)
+def double(folder: Folder, files: Files, name: str, random: Random) -> str:
+    low, high = stretch(folder, files, name, random)
     files[name] = files[name][:high] + files[name][low:]
     return f"{name}: bytes {low} to {high} twice"
 
@@ -231,9 +289,9 @@ def swap_blocks(_: Folder, files: Files, name: str, random: Random) -> str:
     return f"{name}: {size} bytes at {first} and {second} swapped"
 
 
-def append(_: Folder, files: Files, name: str, random: Random) -> str:
+def append(folder: Folder, files: Files, name: str, random: Random) -> str:
     data = files[name]
-    low, high = stretch(data, random)
+    low, high = stretch(folder, files, name, random)
     tail = random.choice([b"\0" * random.randint(1, 5000), b"HRF1", random.randbytes(100), data[low:high], data])
     files[name] = data + tail
     return f"{name}: followed by {len(tail)} bytes {tail[:8]!r}"

@@ -1,8 +1,8 @@
 """Which files of a folder hold the data, also when the manifest cannot say so.
 
-Without a manifest: the newest checkpoint that is whole and closed, else the newest that was closed, else the newest;
-the logs from the one in which it began; every segment. A checkpoint is closed when all its parts are written, and then
-it is as good as named.
+Without a manifest: the newest checkpoint that is whole and closed; else none, when the very first log is there; else
+the newest that was closed; else the newest. The logs from the one in which it began, and every segment. A checkpoint is
+closed when all its parts are written, and then it is as good as named.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,9 @@ def try_manifest(disk: Disk) -> tuple[Manifest | None, Damage | None]:
 def choose_checkpoint(disk: Disk) -> int:
     numbers = numbers_of(disk, checkpoint.KIND)
     ranked = [(*quality(disk, number), number) for number in numbers]
-    return max(ranked)[2] if ranked else 0
+    is_closed, is_whole, best = max(ranked, default=(False, False, 0))
+    has_first_log = start_of(disk, LOG, 1) == 0
+    return 0 if has_first_log and not (is_closed and is_whole) else best
 
 
 def quality(disk: Disk, number: int) -> tuple[bool, bool]:

@@ -121,5 +121,5 @@ def opening_problem(name: str, frame: Frame, kind: str, number: int) -> str:
     try:
         check_opening(name, frame.payload, kind, number)
     except JournalError as error:
-        return str(error).removeprefix(name).lstrip(" :")
+        return str(error).removeprefix(name).strip()
     return ""

@@ -136,7 +136,7 @@ def check_opening(name: str, payload: bytes, kind: str, number: int) -> int:
     try:
         opening = parse_opening(payload)
     except ValueError as error:
-        raise JournalError(f"{name}: {error}") from error
+        raise JournalError(f"{name} is damaged at byte 0: {error}") from error
     if (opening.kind, opening.number) != (kind, number):
         raise JournalError(f"{name} is in truth {name_of(opening.kind, opening.number)}")
     return opening.start

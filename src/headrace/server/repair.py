@@ -69,7 +69,7 @@ def sound_segments(found: Salvage) -> set[int]:
     for database in found.state.databases:
         for value in database.values.values():
             needed |= {segment for segment, _, _ in places_of(value)}
-    return needed - found.unsound
+    return needed - set(found.unsound)
 
 
 def write_folder(disk: Disk, found: Salvage, staying: set[int]) -> None:

@@ -25,7 +25,7 @@ from headrace.engine.stream import Stream
 from headrace.errors import HeadraceError, JournalError
 from headrace.journal import checkpoint, segments
 from headrace.journal.confirmed import read_confirmed
-from headrace.journal.disk import Disk
+from headrace.journal.disk import Disk, Readable
 from headrace.journal.frame_file import FrameFile, name_of
 from headrace.journal.frames import Frame, parse_opening
 from headrace.journal.record import CLEAR, CREATE_STREAM, DELIVER, MOVE, PUT, REMOVE, STRUCTURAL, SWAP, read_records
@@ -48,6 +48,7 @@ class Marks:
     """Of one database: which keys can be trusted."""
 
     broken: set[bytes] = field(default_factory=set)  # Lost, or not as new as they were.
+    dropped: dict[bytes, int] = field(default_factory=dict)  # How many records of such keys do not count.
     known: set[bytes] = field(default_factory=set)  # Where parts are lost: keys that surely are none of them.
     may_lack: bool = False  # Parts are lost, and nobody knows whose they were.
 
@@ -58,6 +59,7 @@ class Marks:
 
     def heal(self, key: bytes) -> None:
         self.broken.discard(key)
+        self.dropped.pop(key, None)
         self.known.add(key)
 
 
@@ -78,14 +80,13 @@ class Salvage:
         self.cut: Finding | None = None  # Where the log ends.
         self.holes: dict[Stream, list[tuple[int, int]]] = {}  # Lost entries, as IDs from, below.
         self.lost: dict[tuple[int, bytes], Finding] = {}  # Keys that were told to be.
-        self.dropped: dict[tuple[int, bytes], int] = {}  # Records of keys that cannot be trusted.
         self.behind: dict[tuple[int, bytes], int] = {}  # Records behind the end of the log.
         self.frames_behind = 0
         self.findings: list[Finding] = []
         self.keep_record: Callable[[int, Record], None] = forget_record
         self.segments = Segments(disk)
-        self.unsound: set[int] = set()  # Segments that cannot stay as they are.
-        state.settings.limits.fetch_from(self.segments.fetch)
+        self.unsound: dict[int, set[int]] = {}  # Segments that cannot stay as they are, and where they are still good.
+        state.settings.limits.fetch_from(self.fetch)
 
     def run(self) -> None:
         self.open_segments()
@@ -116,7 +117,13 @@ class Salvage:
                 file.close()
             except JournalError:
                 self.segments.files[number] = FrameFile(name, file, size, 0)
-                self.unsound.add(number)
+                self.unsound[number] = places_in_order(file, name)
+
+    def fetch(self, segment: int, offset: int, size: int) -> bytes:
+        """What lies at a place, unless something else may lie there now."""
+        if offset not in self.unsound.get(segment, (offset,)):
+            raise JournalError(f"{name_of(segments.KIND, segment)} is damaged at byte {offset}: it is out of order")
+        return self.segments.fetch(segment, offset, size)
 
     def drop_lost_nodes(self, part: Part) -> None:
         """Take the nodes out of a stream that cannot be read."""
@@ -127,12 +134,13 @@ class Salvage:
         for index, node in enumerate(list(stream.nodes)):
             if node.shelf is None:
                 continue
+            position = stream.nodes.index(node)
+            is_last = position + 1 == len(stream.nodes)
+            below = stream.last_id + 1 if is_last else stream.nodes[position + 1].first
             try:
-                node.plain()
+                if node.first_id() < node.first or node.last_id() >= below:
+                    raise ValueError("other entries lie there")
             except (JournalError, ValueError, OSError) as error:
-                position = stream.nodes.index(node)
-                is_last = position + 1 == len(stream.nodes)
-                below = stream.last_id + 1 if is_last else stream.nodes[position + 1].first
                 holes.append((node.first, below))
                 stream.remove(position, 0, node.count)
                 stream.max_deleted = max(stream.max_deleted, below - 1)
@@ -323,12 +331,9 @@ class Salvage:
             return  # A copy of one that counts.
         self.frames_behind += 1
         for record in records:
-            self.drop_record(frame.sequence, record, self.behind)
-
-    def drop_record(self, sequence: int, record: Record, counts: dict[tuple[int, bytes], int]) -> None:
-        place = place_of(record)
-        counts[place] = counts.get(place, 0) + 1
-        self.keep_record(sequence, record)
+            place = place_of(record)
+            self.behind[place] = self.behind.get(place, 0) + 1
+            self.keep_record(frame.sequence, record)
 
     # Records
 
@@ -346,7 +351,8 @@ class Salvage:
         if (sequence, index) in self.misfits or self.is_delivered_from_a_hole(record):
             marks.broken.add(key)
         if marks.is_broken(key):
-            self.drop_record(sequence, record, self.dropped)
+            marks.dropped[key] = marks.dropped.get(key, 0) + 1
+            self.keep_record(sequence, record)
             return
         try:
             apply(self.state, record)
@@ -382,6 +388,7 @@ class Salvage:
         is_broken = self.marks[number].is_broken(key) or key not in source.values
         expires_ms = source.expires_ms.get(key, 0)
         value = source.values.get(key)
+        count = self.marks[number].dropped.get(key, 0)
         source.delete(key)
         target.delete(new_key)
         if value is not None:
@@ -390,6 +397,7 @@ class Salvage:
         self.marks[other].heal(new_key)
         if is_broken:
             self.marks[other].broken.add(new_key)
+            self.marks[other].dropped[new_key] = count
 
     # What to tell
 
@@ -411,7 +419,7 @@ class Salvage:
                 self.tell_broken(number, key)
 
     def tell_broken(self, number: int, key: bytes) -> None:
-        count = self.dropped.get((number, key), 0)
+        count = self.marks[number].dropped.get(key, 0)
         if not count and (number, key) in self.lost:
             return
         is_there = key in self.state.databases[number].values
@@ -425,6 +433,26 @@ def some_keys(counts: dict[tuple[int, bytes], int]) -> str:
     names = [show_key(*place) for place in sorted(counts)[:KEYS_SHOWN]]
     more = ", ..." if len(counts) > KEYS_SHOWN else ""
     return f"{counted(len(counts), 'key')}: {', '.join(names)}{more}"
+
+
+def places_in_order(file: Readable, name: str) -> set[int]:
+    """Where frames of a segment begin that surely are where they were written.
+
+    Frames that are missing or doubled move all behind them; of the same size, they would be taken for others.
+    """
+    found: set[int] = set()
+    last = -1
+    is_behind_gap = False
+    for piece in read_pieces(file, name):
+        if isinstance(piece, Gap):
+            is_behind_gap = True
+        elif piece.sequence == last + 1 or (is_behind_gap and piece.sequence > last):
+            found.add(piece.offset)
+            last = piece.sequence
+            is_behind_gap = False
+        else:
+            break
+    return found
 
 
 def forget_record(sequence: int, record: Record) -> None:
