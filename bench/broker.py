@@ -31,7 +31,7 @@ from bench.lists import LISTS
 from bench.load import SHAPES, Load, LoadError, Workload, add_entries
 from bench.load import WORKLOADS as STREAM_WORKLOADS
 from bench.queues import QUEUES
-from bench.servers import Cores, Program, Server, ServerError, find_real, running
+from bench.servers import Cores, Identity, Program, Server, ServerError, find_real, running
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKLOADS = {**STREAM_WORKLOADS, **LISTS, **FAN_OUTS, **QUEUES}
@@ -39,6 +39,8 @@ WARM_UP_S = 0.2
 # Long against a turn of any workload, short against the moods of a shared machine. Whole rounds of 0.5 s one after the
 # other gave null ratios of 0.82-1.23; slices gave 0.94-1.09.
 SLICE_S = 0.05
+# What a row of each list of a report is called.
+KINDS = {"servers": "server", "throughput": "throughput", "restart": "restart", "memory": "memory"}
 SETTLE_S = 0.3  # Servers tidy up after the last reply; memory is read after that.
 
 
@@ -93,10 +95,17 @@ class Machine:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(arguments)
+    return guarded(run, options)
+
+
+def guarded(measure: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    """Measure, and stop the servers whatever happens."""
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs are started without it.
     try:
-        return run(options)
+        if not hasattr(os, "sched_getaffinity"):
+            raise ServerError("the benchmark reads CPU time and memory from Linux's /proc and runs only there")
+        return measure(options)
     except (ServerError, LoadError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
@@ -107,8 +116,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Measure what the options ask for and print it."""
-    if not hasattr(os, "sched_getaffinity"):
-        raise ServerError("the benchmark reads CPU time and memory from Linux's /proc and runs only there")
     real = find_real(options.real)
     programs = [real, *find_others(options, real)]
     cores = Cores.apart() if options.pin else Cores()
@@ -239,35 +246,70 @@ def _median(figure: Callable[[Load], float], loads: Sequence[Load]) -> float:
 
 def weigh(shape: str, programs: Sequence[Program], entries: int, cores: Cores) -> list[Memory]:
     """Fill one stream in a new process of each program and see how much it grew."""
-    grown: list[tuple[str, str | None, int, float, float | None]] = []
+    grown: list[Growth] = []
     for program in programs:
         show_progress(f"memory: {entries} entries, {shape}, {program.label}")
         with running(program, cores) as server:
             add_entries(server, shape, 1000)  # What is needed once belongs to no entry.
             server.control.call("FLUSHALL")
-            time.sleep(SETTLE_S)
-            rss, used = server.rss_bytes(), server.used_memory_bytes()
-            count = add_entries(server, shape, entries)
-            time.sleep(SETTLE_S)
-            rss_growth = (server.rss_bytes() - rss) / count
-            used_now = server.used_memory_bytes()
-            used_growth = None if used is None or used_now is None else (used_now - used) / count
-            grown.append((str(server.identity), server.identity.build, count, rss_growth, used_growth))
-    _, _, _, real_rss, real_used = grown[0]
-    return [
-        Memory(
+            scale = Scale(server)
+            grown.append(scale.read(add_entries(server, shape, entries)))
+    return compare_growth(shape, grown)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How much one process grew."""
+
+    identity: Identity
+    count: int
+    rss_bytes: int
+    used_bytes: int | None
+
+
+class Scale:
+    """Tells how much a process has grown since its making, or since it was read last."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._rss, self._used = self._now()
+
+    def read(self, count: int) -> Growth:
+        rss, used = self._now()
+        used_growth = None if used is None or self._used is None else used - self._used
+        growth = Growth(self._server.identity, count, rss - self._rss, used_growth)
+        self._rss, self._used = rss, used
+        return growth
+
+    def _now(self) -> tuple[int, int | None]:
+        time.sleep(SETTLE_S)
+        return self._server.rss_bytes(), self._server.used_memory_bytes()
+
+
+def compare_growth(shape: str, grown: Sequence[Growth]) -> list[Memory]:
+    """Compare each process with the first one, the real one."""
+    real_rss, real_used = _per_entry(grown[0])
+    rows = []
+    for growth in grown[1:]:
+        rss, used = _per_entry(growth)
+        row = Memory(
             shape=shape,
-            server=name,
-            build=build,
-            entries=count,
-            rss_bytes_per_entry=round(rss_growth, 1),
-            used_bytes_per_entry=None if used_growth is None else round(used_growth, 1),
-            real_rss_bytes_per_entry=round(real_rss, 1),
-            real_used_bytes_per_entry=None if real_used is None else round(real_used, 1),
-            rss_ratio=round(rss_growth / real_rss, 3) if real_rss > 0 else None,  # With few entries nothing grows.
+            server=str(growth.identity),
+            build=growth.identity.build,
+            entries=growth.count,
+            rss_bytes_per_entry=rss,
+            used_bytes_per_entry=used,
+            real_rss_bytes_per_entry=real_rss,
+            real_used_bytes_per_entry=real_used,
+            rss_ratio=round(rss / real_rss, 3) if real_rss > 0 else None,  # With few entries nothing grows.
         )
-        for name, build, count, rss_growth, used_growth in grown[1:]
-    ]
+        rows.append(row)
+    return rows
+
+
+def _per_entry(growth: Growth) -> tuple[float, float | None]:
+    used = None if growth.used_bytes is None else round(growth.used_bytes / growth.count, 1)
+    return round(growth.rss_bytes / growth.count, 1), used
 
 
 class MachineMeter:
@@ -309,52 +351,65 @@ def print_tables(
 ) -> None:
     """Show the figures to a person."""
     console = Console()
+    print_heading(console, names, machine)
+    if throughput:
+        print_throughput(console, throughput)
+    if memory:
+        print_memory(console, memory)
+
+
+def print_memory(console: Console, memory: Sequence[Memory]) -> None:
+    table = Table("entries", "server", title="Bytes per entry, growth of the process")
+    for heading in ("RSS", "real RSS", "ratio", "used_memory", "real used_memory"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for weight in memory:
+        table.add_row(
+            f"{weight.entries:,} {weight.shape}",
+            weight.server,
+            f"{weight.rss_bytes_per_entry:.1f}",
+            f"{weight.real_rss_bytes_per_entry:.1f}",
+            "-" if weight.rss_ratio is None else f"[bold]{weight.rss_ratio:.2f}",
+            "-" if weight.used_bytes_per_entry is None else f"{weight.used_bytes_per_entry:.1f}",
+            "-" if weight.real_used_bytes_per_entry is None else f"{weight.real_used_bytes_per_entry:.1f}",
+        )
+    console.print(table)
+
+
+def print_heading(console: Console, names: Sequence[dict[str, Any]], machine: Machine) -> None:
+    """Say who was measured, and how quiet it was."""
     for name in names:
         console.print(f"{name['label']}: {name['name']} {name['version']} {name['build'] or ''}".rstrip())
     console.print(
         f"{machine.cores} cores, {'client and servers on separate ones' if machine.pinned else 'not pinned'}; "
         f"meanwhile others used {machine.others_busy_cores} and the host took {machine.stolen_cores}"
     )
-    if throughput:
-        table = Table("workload", "server", title="Throughput and CPU per operation, server / real")
-        for heading in ("op/s", "real op/s", "ratio", "min-max", "CPU ratio", "min-max", "busy s/c", "real s/c"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for row in throughput:
-            table.add_row(
-                row.workload,
-                row.server,
-                f"{row.operations_per_s:,.0f}",
-                f"{row.real_operations_per_s:,.0f}",
-                f"[bold]{row.ratio:.2f}",
-                f"{row.ratio_min:.2f}-{row.ratio_max:.2f}",
-                f"[bold]{row.cpu_ratio:.2f}",
-                f"{row.cpu_ratio_min:.2f}-{row.cpu_ratio_max:.2f}",
-                f"{row.server_busy:.2f}/{row.client_busy:.2f}",
-                f"{row.real_server_busy:.2f}/{row.real_client_busy:.2f}",
-            )
-        console.print(table)
-    if memory:
-        table = Table("entries", "server", title="Bytes per entry, growth of the process")
-        for heading in ("RSS", "real RSS", "ratio", "used_memory", "real used_memory"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for weight in memory:
-            table.add_row(
-                f"{weight.entries:,} {weight.shape}",
-                weight.server,
-                f"{weight.rss_bytes_per_entry:.1f}",
-                f"{weight.real_rss_bytes_per_entry:.1f}",
-                "-" if weight.rss_ratio is None else f"[bold]{weight.rss_ratio:.2f}",
-                "-" if weight.used_bytes_per_entry is None else f"{weight.used_bytes_per_entry:.1f}",
-                "-" if weight.real_used_bytes_per_entry is None else f"{weight.real_used_bytes_per_entry:.1f}",
-            )
-        console.print(table)
+
+
+def print_throughput(console: Console, throughput: Sequence[Throughput]) -> None:
+    table = Table("workload", "server", title="Throughput and CPU per operation, server / real")
+    for heading in ("op/s", "real op/s", "ratio", "min-max", "CPU ratio", "min-max", "busy s/c", "real s/c"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in throughput:
+        table.add_row(
+            row.workload,
+            row.server,
+            f"{row.operations_per_s:,.0f}",
+            f"{row.real_operations_per_s:,.0f}",
+            f"[bold]{row.ratio:.2f}",
+            f"{row.ratio_min:.2f}-{row.ratio_max:.2f}",
+            f"[bold]{row.cpu_ratio:.2f}",
+            f"{row.cpu_ratio_min:.2f}-{row.cpu_ratio_max:.2f}",
+            f"{row.server_busy:.2f}/{row.client_busy:.2f}",
+            f"{row.real_server_busy:.2f}/{row.real_client_busy:.2f}",
+        )
+    console.print(table)
 
 
 def print_lines(report: dict[str, Any]) -> None:
     """Print one JSON object a line for a program to read; `kind` tells what it is."""
     print(json.dumps({"kind": "run", **report["settings"], **report["machine"]}))
-    for kind, rows in (("server", "servers"), ("throughput", "throughput"), ("memory", "memory")):
-        for row in report[rows]:
+    for rows, kind in KINDS.items():
+        for row in report.get(rows, ()):
             print(json.dumps({"kind": kind, **row}))
 
 
@@ -369,6 +424,27 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         epilog="workloads:\n" + "\n".join(f"  {row.name:<16} {row.summary}" for row in WORKLOADS.values()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_shared_options(parser)
+    add = parser.add_argument
+    add(
+        "--workload",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        choices=WORKLOADS,
+        help="only these workloads (default: all, see below)",
+    )
+    toggle = argparse.BooleanOptionalAction
+    add("--throughput", action=toggle, default=True, help="measure the workloads (default: yes)")
+    add("--memory", action=toggle, default=True, help="measure bytes per entry (default: yes)")
+    add("--entries", type=positive(int), default=1_000_000, help="entries for --memory (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    options.workload = list(dict.fromkeys(options.workload or WORKLOADS))
+    return options
+
+
+def add_shared_options(parser: argparse.ArgumentParser) -> None:
+    """Which servers, how long, and where the figures go."""
     add = parser.add_argument
     add(
         "--real",
@@ -382,28 +458,14 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="a Python that has headrace; may be repeated (default: .venv and build/compiled, where they exist)",
     )
     add("--null", action="store_true", help="compare the real server with itself: what remains is noise")
-    add(
-        "--workload",
-        metavar="NAME",
-        nargs="+",
-        action="extend",
-        choices=WORKLOADS,
-        help="only these workloads (default: all, see below)",
-    )
-    add("--seconds", type=_positive(float), default=0.8, help="length of a round (default: %(default)s)")
-    add("--rounds", type=_positive(int), default=5, help="rounds for each server (default: %(default)s)")
+    add("--seconds", type=positive(float), default=0.8, help="length of a round (default: %(default)s)")
+    add("--rounds", type=positive(int), default=5, help="rounds for each server (default: %(default)s)")
     toggle = argparse.BooleanOptionalAction
-    add("--throughput", action=toggle, default=True, help="measure the workloads (default: yes)")
-    add("--memory", action=toggle, default=True, help="measure bytes per entry (default: yes)")
-    add("--entries", type=_positive(int), default=1_000_000, help="entries for --memory (default: %(default)s)")
     add("--pin", action=toggle, default=True, help="client and servers on separate cores (default: yes)")
     add("--json", metavar="FILE", help="also write the whole report to a file")
-    options = parser.parse_args(arguments)
-    options.workload = list(dict.fromkeys(options.workload or WORKLOADS))
-    return options
 
 
-def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
     def number(text: str) -> float:
         value = kind(text)
         if value <= 0:

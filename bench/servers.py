@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -63,16 +63,28 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: a real server's binary, or a Python that has headrace."""
+    """What to start: a real server's binary, or a Python that has headrace. Without a folder it keeps nothing."""
 
     label: str
     path: str
     is_ours: bool
+    folder: str = ""
+    fsync: str = ""
+
+    def keeping(self, folder: Path, fsync: str) -> Program:
+        """The same program with its data in a folder of its own."""
+        own = folder / self.label.replace("/", "-")
+        own.mkdir(parents=True, exist_ok=True)
+        return replace(self, folder=str(own), fsync=fsync)
 
     def arguments(self, port: int) -> list[str]:
         if self.is_ours:
-            return [self.path, "-m", "headrace", "serve", "--memory", "--port", str(port)]
-        return [self.path, "--save", "", "--appendonly", "no", "--port", str(port), "--bind", HOST]
+            kept = ["--dir", self.folder, "--fsync", self.fsync] if self.folder else ["--memory"]
+            return [self.path, "-m", "headrace", "serve", *kept, "--port", str(port)]
+        kept = ["--appendonly", "no"]
+        if self.folder:
+            kept = ["--appendonly", "yes", "--appendfsync", self.fsync, "--dir", self.folder]
+        return [self.path, "--save", "", *kept, "--port", str(port), "--bind", HOST]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +108,19 @@ class Control:
 
     def call(self, *arguments: bytes | str | int) -> Any:
         """Send one command and return its reply; an error reply is raised."""
-        self._socket.sendall(encode_command(*arguments))
-        while (reply := self._reader.gets()) is False:
-            data = self._socket.recv(_RECEIVE_BYTES)
-            if not data:
-                raise ServerError(f"the server closed the connection instead of answering {arguments[0]!r}")
-            self._reader.feed(data)
-        if isinstance(reply, hiredis.ReplyError):
-            raise ServerError(f"{arguments[0]!r} was answered with: {reply}")
+        return self.repeat(1, *arguments)
+
+    def repeat(self, times: int, *arguments: bytes | str | int) -> Any:
+        """Send one command so many times in one write and return the last reply; an error reply is raised."""
+        self._socket.sendall(encode_command(*arguments) * times)
+        for _ in range(times):
+            while (reply := self._reader.gets()) is False:
+                data = self._socket.recv(_RECEIVE_BYTES)
+                if not data:
+                    raise ServerError(f"the server closed the connection instead of answering {arguments[0]!r}")
+                self._reader.feed(data)
+            if isinstance(reply, hiredis.ReplyError):
+                raise ServerError(f"{arguments[0]!r} was answered with: {reply}")
         return reply
 
     def info(self, section: str) -> dict[str, str]:
@@ -226,11 +243,24 @@ def _connect(program: Program, process: subprocess.Popen[bytes], port: int, log:
         except OSError:
             time.sleep(0.02)
             continue
-        control.call("PING")
-        return control
+        if _is_loaded(control):
+            return control
+        control.close()
+        time.sleep(0.02)
     log.seek(0)
     last_lines = log.read().decode(errors="replace").strip().splitlines()[-5:]
     raise ServerError("\n  ".join([f"{program.label} ({program.path}) did not start:", *last_lines]))
+
+
+def _is_loaded(control: Control) -> bool:
+    """Whether the server has read its data. A real one answers before that, but only to say that it is at it."""
+    try:
+        control.call("PING")
+    except ServerError as error:
+        if "LOADING" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _identify(program: Program, facts: dict[str, str]) -> Identity:
