@@ -107,6 +107,18 @@ def test_acknowledging_costs_nothing_per_pending_entry() -> None:
     assert work_of(many, "XACK s g 50-0 70-0") == work_of(few, "XACK s g 50-0 70-0")
 
 
+def test_folded_entries_cost_the_same_however_many_there_are() -> None:
+    few, many = with_pending(100, 1000), with_pending(100, 10_000)
+    for broker in (few, many):
+        group = broker.state.databases[0].values[b"s"].groups[b"g"]
+        group.pending.most = 0
+        broker("XREADGROUP GROUP g bob COUNT 100 STREAMS s >")
+        group.pending.note(group.deliveries[-1])
+
+    for command in ("XPENDING s g 500 + 10", "XPENDING s g - + 10 ann", "XACK s g 50-0 70-0"):
+        assert work_of(many, command) <= work_of(few, command) + 300, command  # A search of a few more steps per row.
+
+
 def test_adding_costs_nothing_for_clients_that_wait_elsewhere() -> None:
     alone, crowded = filled(10), filled(10)
     for number in range(2000):

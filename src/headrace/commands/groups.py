@@ -9,7 +9,8 @@ from headrace.commands.outcome import CHANGED, ZERO, Outcome
 from headrace.commands.read_options import NO_CLAIM, ReadOptions, parse_read, wait
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
 from headrace.commands.trimming import DELETE_REFERENCES
-from headrace.engine.group import MAX_DELIVERIES, Consumer, Group
+from headrace.engine.delivery import MAX_DELIVERIES, Consumer
+from headrace.engine.group import Group
 from headrace.engine.ids import MAX_ID, name_of, parse_strict_id
 from headrace.engine.stream import Stream
 from headrace.engine.waiters import NO_TIME
@@ -307,10 +308,10 @@ def find_idle(ctx: Call, stream: Stream, group: Group, idle_ms: int, count: int)
 
 def pending_names(group: Group, arguments: list[bytes]) -> list[bytes]:
     """IDs as sent -> names. A pending one is found as it is; only the others are parsed, all before any change."""
-    pending = group.pending
+    unfolded = group.pending.unfolded
     names: list[bytes] = []
     for argument in arguments:
-        names.append(argument if argument in pending else name_of(parse_strict_id(argument)))
+        names.append(argument if argument in unfolded else name_of(parse_strict_id(argument)))
     return names
 
 

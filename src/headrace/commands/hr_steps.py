@@ -14,7 +14,8 @@ from headrace.commands.notifications import HASH, SORTED_SET
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.streams import EXHAUSTED, append
-from headrace.engine.group import Consumer, Delivery, Group
+from headrace.engine.delivery import Consumer, Delivery
+from headrace.engine.group import Group
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
 from headrace.wire.encoder import encode_array, encode_integer

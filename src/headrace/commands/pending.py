@@ -8,7 +8,8 @@ from headrace.commands.numbers import parse_integer
 from headrace.commands.outcome import CHANGED, EMPTY_ARRAY, Outcome
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.spec import added, block, command, integer, key, many, oneof, optional, text, unix_time, word
-from headrace.engine.group import MAX_DELIVERIES, RELEASED_MS, Consumer, Delivery, Group
+from headrace.engine.delivery import MAX_DELIVERIES, Consumer, Delivery
+from headrace.engine.group import RELEASED_MS, Group
 from headrace.engine.ids import MAX_ID, id_of, name_of, parse_range_end, parse_range_start, parse_strict_id
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError

@@ -7,7 +7,8 @@ from headrace.commands.numbers import MAX_INTEGER, parse_integer
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import NO_SUCH_KEY
 from headrace.commands.spec import block, command, container, integer, key, optional, text, word
-from headrace.engine.group import Consumer, Group
+from headrace.engine.delivery import Consumer
+from headrace.engine.group import Group
 from headrace.engine.ids import MAX_ID, name_of
 from headrace.engine.stream import UNKNOWN, Stream
 from headrace.errors import CommandError

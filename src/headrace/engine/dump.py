@@ -31,7 +31,8 @@ from collections import deque
 from math import inf, isnan, nan
 from typing import Final
 
-from headrace.engine.group import MAX_DELIVERIES, NEVER, Consumer, Delivery, Group
+from headrace.engine.delivery import MAX_DELIVERIES, NEVER, Consumer, Delivery
+from headrace.engine.group import Group
 from headrace.engine.idempotence import Idempotence
 from headrace.engine.ids import MAX_PART, id_of, name_of
 from headrace.engine.keyspace import Stored
@@ -192,17 +193,33 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
         places[consumer.name] = len(places)
         put_fields(parts, [consumer.name, b"%d" % consumer.seen_ms, b"%d" % consumer.active_ms])
     group.sort_times()
-    pending = group.pending
-    kept = [delivery for delivery in group.deliveries if delivery.left]
-    put_numbers(parts, [len(kept)])
-    for delivery in kept:
-        owner = delivery.consumer
+    runs = joined_deliveries(group)
+    put_numbers(parts, [len(runs)])
+    for run in runs:
+        owner = run[0].consumer
         place = -1 if owner is None else places[owner.name]
-        put_numbers(parts, [place, delivery.time_ms, delivery.count])
-        names = delivery.names
-        if delivery.left < len(names):
-            names = [name for name in names if pending.get(name) is delivery]
-        put_fields(parts, [b",".join(names)])
+        put_numbers(parts, [place, run[0].time_ms, run[0].count])
+        put_fields(parts, [b",".join([b",".join(group.pending.names_of(delivery)) for delivery in run])])
+
+
+def joined_deliveries(group: Group) -> list[list[Delivery]]:
+    """Neighbours that differ in nothing but their names are one, however they were made: so equal groups dump alike."""
+    runs: list[list[Delivery]] = []
+    last: Delivery | None = None
+    for delivery in group.deliveries:
+        if not delivery.left:
+            continue
+        if (
+            last is not None
+            and last.consumer is delivery.consumer
+            and last.time_ms == delivery.time_ms
+            and last.count == delivery.count
+        ):
+            runs[-1].append(delivery)
+        else:
+            runs.append([delivery])
+        last = delivery
+    return runs
 
 
 # Reading
@@ -403,8 +420,9 @@ def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int
         raise ValueError("an entry is pending and not delivered yet")
     delivery = Delivery(owner, time_ms, count, names)
     before = len(group.pending)
-    group.pending.update(dict.fromkeys(names, delivery))
-    if len(group.pending) != before + len(names):
+    is_known = len(group.pending.folds) > 0 and any([name in group.pending for name in names])
+    group.pending.give(delivery)
+    if is_known or len(group.pending) != before + len(names):
         raise ValueError("an entry is pending twice")
     group.deliveries.append(delivery)
     if owner is None:

@@ -36,6 +36,7 @@ GROUP_OBJECT: Final = 900
 CONSUMER_OBJECT: Final = 800
 DELIVERY_OBJECT: Final = 150
 ENTRY_NAME: Final = BYTES_OBJECT + 15
+FOLDED_NAME: Final = 8
 QUEUE_OBJECT: Final = 1200
 QUEUE_ELEMENT: Final = 140  # Its object, and its place in the queue.
 DELIVERED_ELEMENT: Final = 60  # More, for a place that is found by its ID.
@@ -117,7 +118,7 @@ def estimate_stream(stream: Stream) -> int:
         if node.names is not None:
             total += node.size_bytes() + node.count * (BYTES_OBJECT + ENTRY_NAME + 2 * SLOT)
         elif node.shelf is None:
-            total += len(node.blob) + 4 * node.count
+            total += len(node.blob) + (0 if node.is_packed else 4 * node.count)
     for group in stream.groups.values():
         total += estimate_group(group)
     if stream.idempotence is not None:
@@ -142,7 +143,8 @@ def estimate_queue(queue: ReliableQueue, samples: int) -> int:
 
 def estimate_group(group: Group) -> int:
     owned = len(group.consumers) * CONSUMER_OBJECT + len(group.deliveries) * DELIVERY_OBJECT
-    return GROUP_OBJECT + owned + len(group.pending) * (DICT_SLOT + ENTRY_NAME)
+    pending = group.pending
+    return GROUP_OBJECT + owned + len(pending.unfolded) * (DICT_SLOT + ENTRY_NAME) + pending.folded * FOLDED_NAME
 
 
 def estimate_database(database: Keyspace) -> int:

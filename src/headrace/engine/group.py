@@ -1,9 +1,10 @@
 """Consumer groups and their pending entries.
 
 An entry is pending from its delivery until it is acked, claimed away or dropped. A Delivery is one batch given to one
-consumer at one time: the names it was given, and how many of them are left. The group's dict `pending` maps each
-pending name to its delivery and is the only truth: a name belongs to a delivery while `pending[name] is delivery`, so
-an ack touches one dict and one counter. 96 bytes per pending entry in batches of 100 (bench/broker.py).
+consumer at one time: the names it was given, and how many of them are left. The group's `pending` maps each pending
+name to its delivery and is the only truth: a name belongs to a delivery while `pending[name] is delivery`, so an ack
+touches one dict and one counter. Whole deliveries that have been pending for long are folded there: they are put back
+before anything but reading happens to one of their names, and the orders by ID do not know them.
 
 Three orders are kept besides: by delivery time (the deque `deliveries`, for claiming what is idle), and by ID for the
 group and for each consumer (`NameOrder`, made when first asked for). Emptied deliveries and stale names are swept when
@@ -16,75 +17,16 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from headrace.engine.delivery import Consumer, Delivery
 from headrace.engine.ids import id_of
+from headrace.engine.name_order import NameOrder
 from headrace.engine.node import Node
+from headrace.engine.pending_entries import PendingEntries
 
-NEVER: Final = -1  # A consumer that was never given anything.
-MAX_DELIVERIES: Final = 2**63 - 1  # Counting stops there: no reply can hold more.
 RELEASED_MS: Final = 0  # Delivery time of an entry given back by XNACK: older than any threshold.
 SWEEP_AT: Final = 32  # Fewer stale items than this are not worth a sweep.
+JOINED: Final = 128  # A delivery with so many entries is not joined by more.
 STALE_FRONT: Final = 256  # So many names that left a delivery from its front are cut off.
-
-
-class Consumer:
-    __slots__ = ("name", "seen_ms", "active_ms", "deliveries", "emptied", "order")
-
-    def __init__(self, name: bytes, now_ms: int) -> None:
-        self.name = name
-        self.seen_ms = now_ms  # Last attempt of any kind.
-        self.active_ms = NEVER  # Last time it was given something.
-        self.deliveries: deque[Delivery] = deque()
-        self.emptied = 0
-        self.order: NameOrder | None = None
-
-    def count_pending(self) -> int:
-        return sum([delivery.left for delivery in self.deliveries])
-
-
-class Delivery:
-    __slots__ = ("consumer", "time_ms", "count", "names", "left", "is_gone")
-
-    def __init__(self, consumer: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
-        self.consumer = consumer  # None: released by XNACK, owned by nobody.
-        self.time_ms = time_ms
-        self.count = count  # How often these entries have been delivered.
-        self.names = names
-        self.left = len(names)
-        self.is_gone = False  # None of its entries is in the stream any more: nothing to claim here.
-
-
-class NameOrder:
-    """Names in ID order, some of them stale. Sorted again when asked after an insertion out of order."""
-
-    __slots__ = ("names", "is_sorted", "passed")
-
-    def __init__(self, names: list[bytes]) -> None:
-        self.names = names
-        self.is_sorted = False
-        self.passed = 0  # Stale names passed over since they were last swept; as many as there are names pay for it.
-
-    def add(self, names: list[bytes]) -> None:
-        """More names, themselves in ID order."""
-        if self.is_sorted and self.names and id_of(names[0]) <= id_of(self.names[-1]):
-            self.is_sorted = False
-        self.names += names
-
-    def sort(self) -> None:
-        if not self.is_sorted:
-            self.names = sorted(set(self.names), key=id_of)
-            self.is_sorted = True
-
-    def find(self, start: int) -> int:
-        """Index of the first name whose ID is not below start."""
-        low = 0
-        high = len(self.names)
-        while low < high:
-            middle = (low + high) >> 1
-            if id_of(self.names[middle]) < start:
-                low = middle + 1
-            else:
-                high = middle
-        return low
 
 
 class Group:
@@ -98,7 +40,7 @@ class Group:
         self.last_id = last_id
         self.entries_read = entries_read
         self.consumers: dict[bytes, Consumer] = {}
-        self.pending: dict[bytes, Delivery] = {}
+        self.pending = PendingEntries()
         self.deliveries: deque[Delivery] = deque()
         self.emptied = 0
         self.is_time_sorted = True
@@ -137,12 +79,17 @@ class Group:
     def names_of(self, consumer: Consumer) -> list[bytes]:
         """Everything pending with the consumer, in no particular order."""
         pending = self.pending
+        return [name for delivery in consumer.deliveries if delivery.left for name in pending.names_of(delivery)]
+
+    def unfolded_names_of(self, consumer: Consumer) -> list[bytes]:
+        """The same without what is folded."""
+        unfolded = self.pending.unfolded
         return [
             name
             for delivery in consumer.deliveries
             if delivery.left
             for name in delivery.names
-            if pending.get(name) is delivery
+            if unfolded.get(name) is delivery
         ]
 
     def set_last_id(self, last_id: int) -> None:
@@ -156,19 +103,42 @@ class Group:
         """Entries read for the first time become pending with the consumer."""
         if self.may_repeat:
             self.take_back(names)
+        elif self.join_last(consumer, names, now_ms):
+            return
         delivery = Delivery(consumer, now_ms, 1, names)
-        self.pending.update(dict.fromkeys(names, delivery))
+        self.pending.give(delivery)
         self.file(delivery, names)
         if self.order is not None:
             self.extend_order(self.order, names)
 
+    def join_last(self, consumer: Consumer, names: list[bytes], now_ms: int) -> bool:
+        """Who reads one by one gets one delivery for all of a millisecond. Whether it was so."""
+        deliveries = self.deliveries
+        while deliveries and deliveries[-1].left == 0:
+            deliveries.pop()
+            self.emptied -= 1
+        if not deliveries:
+            return False
+        last = deliveries[-1]
+        if last.consumer is not consumer or last.time_ms != now_ms or last.count != 1 or last.left >= JOINED:
+            return False
+        self.unfold(last)
+        last.is_gone = False
+        self.pending.extend(last, names)
+        if self.order is not None:
+            self.extend_order(self.order, names)
+        if consumer.order is not None:
+            self.extend_consumer_order(consumer, consumer.order, names)
+        return True
+
     def assign(self, consumer: Consumer | None, names: list[bytes], time_ms: int, count: int) -> None:
         """Entries become pending with the consumer whatever they were before: claimed, read again, or forced."""
-        pending = self.pending
+        self.unfold_names(names)
+        unfolded = self.pending.unfolded
         fresh: list[bytes] = []
         arriving: list[bytes] = []
         for name in names:
-            held = pending.get(name)
+            held = unfolded.get(name)
             if held is None:
                 fresh.append(name)
                 arriving.append(name)
@@ -181,7 +151,8 @@ class Group:
         arriving.sort(key=id_of)
         delivery = Delivery(consumer, time_ms, count, names)
         for name in names:
-            pending[name] = delivery
+            unfolded[name] = delivery
+        self.pending.note(delivery)
         self.file(delivery, arriving)
         if consumer is None:
             self.released += len(names)
@@ -205,9 +176,10 @@ class Group:
 
     def take_back(self, names: list[bytes]) -> None:
         """Take names out of the deliveries that hold them. They stay in `pending` until given a new one."""
-        pending = self.pending
+        self.unfold_names(names)
+        unfolded = self.pending.unfolded
         for name in names:
-            delivery = pending.get(name)
+            delivery = unfolded.get(name)
             if delivery is not None:
                 self.leave(delivery)
 
@@ -234,10 +206,12 @@ class Group:
 
     def ack(self, names: list[bytes]) -> list[bytes]:
         """Entries that are pending no longer are. Those that were, in the order given."""
-        pending = self.pending
+        if self.pending.folds:
+            self.unfold_names(names)
+        unfolded = self.pending.unfolded
         acked: list[bytes] = []
         for name in names:
-            delivery = pending.pop(name, None)
+            delivery = unfolded.pop(name, None)
             if delivery is None:
                 continue
             acked.append(name)
@@ -252,28 +226,48 @@ class Group:
     def shrink(self, delivery: Delivery) -> None:
         """Forget the settled names of a large delivery of which little is left."""
         if len(delivery.names) > SWEEP_AT:
-            pending = self.pending
-            delivery.names = [name for name in delivery.names if pending.get(name) is delivery]
+            unfolded = self.pending.unfolded
+            delivery.names = [name for name in delivery.names if unfolded.get(name) is delivery]
+
+    # Folding
+
+    def unfold_names(self, names: list[bytes]) -> None:
+        """Something other than reading is about to happen to these entries."""
+        pending = self.pending
+        if pending.folds:
+            for name in names:
+                if name not in pending.unfolded:
+                    fold = pending.find_fold(name)
+                    if fold is not None:
+                        self.unfold(fold.delivery)
+
+    def unfold(self, delivery: Delivery) -> None:
+        names = self.pending.unfold(delivery)
+        consumer = delivery.consumer
+        if self.order is not None and names:
+            self.extend_order(self.order, names)
+        if consumer is not None and consumer.order is not None and names:
+            self.extend_consumer_order(consumer, consumer.order, names)
 
     # Orders
 
     def extend_order(self, order: NameOrder, names: list[bytes]) -> None:
-        if len(order.names) > 2 * len(self.pending) + SWEEP_AT:
+        if len(order.names) > 2 * len(self.pending.unfolded) + SWEEP_AT:
             self.order = None
         else:
             order.add(names)
 
     def extend_consumer_order(self, consumer: Consumer, order: NameOrder, names: list[bytes]) -> None:
-        if len(order.names) > 2 * len(self.pending) + SWEEP_AT:
+        if len(order.names) > 2 * len(self.pending.unfolded) + SWEEP_AT:
             consumer.order = None
         else:
             order.add(names)
 
     def get_order(self) -> NameOrder:
-        """All pending names by ID; some may be stale."""
+        """All names by ID that are pending and not folded; some may be stale."""
         order = self.order
         if order is None:
-            order = NameOrder(list(self.pending))
+            order = NameOrder(list(self.pending.unfolded))
             self.order = order
         order.sort()
         return order
@@ -285,16 +279,16 @@ class Group:
         else:
             own = consumer.order
             if own is None:
-                own = NameOrder(self.names_of(consumer))
+                own = NameOrder(self.unfolded_names_of(consumer))
                 consumer.order = own
             own.sort()
             order = own
-        pending = self.pending
+        unfolded = self.pending.unfolded
         found: list[bytes] = []
         stale = 0
         for index in range(order.find(start), len(order.names)):
             name = order.names[index]
-            delivery = pending.get(name)
+            delivery = unfolded.get(name)
             if delivery is None or (consumer is not None and delivery.consumer is not consumer):
                 stale += 1
                 continue
@@ -304,7 +298,11 @@ class Group:
             if len(found) == count:
                 break
         self.sweep(order, consumer, stale)
-        return found
+        folded = self.pending.folded_between(start, end, count, consumer) if self.pending.folds else []
+        if folded and found:
+            found = sorted(found + folded, key=id_of)
+            return found[:count] if count > 0 else found
+        return folded or found
 
     def sweep(self, order: NameOrder, consumer: Consumer | None, stale: int) -> None:
         """So many stale names were passed over: take them all out once that has cost as much as sweeping does."""
@@ -312,26 +310,31 @@ class Group:
         if order.passed <= len(order.names):
             return
         order.passed = 0
-        pending = self.pending
+        unfolded = self.pending.unfolded
         if consumer is None:
-            order.names = [name for name in order.names if name in pending]
+            order.names = [name for name in order.names if name in unfolded]
         else:
-            own = set(self.names_of(consumer))
+            own = set(self.unfolded_names_of(consumer))
             order.names = [name for name in order.names if name in own]
 
     def edges(self) -> tuple[bytes, bytes]:
         """The lowest and the highest pending name. There must be one."""
-        order = self.get_order()
-        names = order.names
         pending = self.pending
-        low = 0
-        while names[low] not in pending:
-            low += 1
-        high = len(names) - 1
-        while names[high] not in pending:
-            high -= 1
-        self.sweep(order, None, low + len(names) - 1 - high)
-        return names[low], names[high]
+        ends: list[bytes] = []
+        if pending.folds:
+            ends += pending.edges()
+        if pending.unfolded:
+            order = self.get_order()
+            names = order.names
+            low = 0
+            while names[low] not in pending.unfolded:
+                low += 1
+            high = len(names) - 1
+            while names[high] not in pending.unfolded:
+                high -= 1
+            self.sweep(order, None, low + len(names) - 1 - high)
+            ends += [names[low], names[high]]
+        return min(ends, key=id_of), max(ends, key=id_of)
 
     def sort_times(self) -> None:
         if not self.is_time_sorted:
@@ -351,14 +354,16 @@ class Group:
             if delivery.time_ms > latest_ms:
                 break
             if delivery.left:
+                if delivery.is_folded and not delivery.is_gone:
+                    self.unfold(delivery)
                 yield delivery
 
     def names_from(self, delivery: Delivery, start: int, most: int) -> tuple[list[bytes], int]:
         """Up to `most` names that are still in the delivery, from a place on, and the place behind the last of them."""
-        pending = self.pending
+        unfolded = self.pending.unfolded
         names = delivery.names
         place = start
-        while place < len(names) and pending.get(names[place]) is not delivery:
+        while place < len(names) and unfolded.get(names[place]) is not delivery:
             place += 1
         if start == 0 and place > STALE_FRONT:
             names = names[place:]
@@ -366,7 +371,7 @@ class Group:
             place = 0
         found: list[bytes] = []
         while place < len(names) and len(found) < most:
-            if pending.get(names[place]) is delivery:
+            if unfolded.get(names[place]) is delivery:
                 found.append(names[place])
             place += 1
         return found, place

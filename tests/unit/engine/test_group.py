@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.engine.group import SWEEP_AT, Consumer, Group
+from headrace.engine.delivery import Consumer
+from headrace.engine.group import SWEEP_AT, Group
 from headrace.engine.ids import MAX_ID, id_of
 
 ANN, BOB = b"ann", b"bob"
@@ -238,3 +239,25 @@ def test_claims_back_and_forth_leave_nothing_behind() -> None:
 
     limit = 2 * SWEEP_AT + 4
     assert max(len(group.deliveries), len(ann.deliveries), len(bob.deliveries)) <= limit
+
+
+def test_entries_read_one_by_one_in_one_millisecond_share_a_delivery() -> None:
+    group = Group(0, 0)
+    for number in range(1, 301):
+        ann = give(group, ANN, [number], 10)
+    give(group, BOB, [301], 10)
+    give(group, ANN, [302], 11)
+
+    assert [delivery.left for delivery in group.deliveries] == [128, 128, 44, 1, 1]
+    assert ann.count_pending() == 301
+    assert pending_of(group) == names(*range(1, 303))
+
+
+def test_a_delivery_of_which_all_is_settled_is_not_joined() -> None:
+    group = Group(0, 0)
+    give(group, ANN, [1], 10)
+    group.ack(names(1))
+    ann = give(group, ANN, [2], 10)
+
+    assert [(delivery.left, delivery.names) for delivery in group.deliveries] == [(1, names(2))]
+    assert (ann.count_pending(), pending_of(group)) == (1, names(2))

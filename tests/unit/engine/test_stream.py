@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import hiredis
 import pytest
 
@@ -250,6 +252,27 @@ def test_deleting_in_order_leaves_nothing_behind(total: int) -> None:
 
     assert stream.length == 0
     assert stream.entries_added == total
+
+
+@pytest.mark.parametrize("total", [5000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_memory_is_back_where_it_began_when_all_entries_are_deleted_in_order(total: int) -> None:
+    stream = new_stream(100)
+    add(stream, 1)
+    stream.delete([ms(1)])
+    tracemalloc.start()
+    try:
+        start, _ = tracemalloc.get_traced_memory()
+        for number in range(2, total + 2):
+            add(stream, number)
+        full, _ = tracemalloc.get_traced_memory()
+        for number in range(2, total + 2):
+            stream.delete([ms(number)])
+        end, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert full - start > 5 * total
+    assert end - start < min(2**20, 2 * total)
 
 
 # Trimming

@@ -1,0 +1,63 @@
+"""A group that folds its old deliveries tells the same as one that does not."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.engine.group import Group
+from headrace.engine.ids import MAX_ID
+
+CONSUMERS = (b"ann", b"bob")
+numbers = st.integers(1, 200)
+step = st.one_of(
+    st.tuples(st.just("deliver"), st.sampled_from(CONSUMERS), st.integers(1, 30)),
+    st.tuples(st.just("ack"), numbers, st.integers(1, 20)),
+    st.tuples(st.just("assign"), st.sampled_from(CONSUMERS), numbers, st.integers(1, 12)),
+    st.tuples(st.just("release"), numbers),
+    st.tuples(st.just("range"), numbers, st.integers(0, 40)),
+    st.tuples(st.just("idle"), st.integers(0, 40)),
+    st.tuples(st.just("set back"), numbers),
+    st.tuples(st.just("delete"), st.sampled_from(CONSUMERS)),
+)
+
+
+def run(group: Group, steps: list[tuple]) -> list[object]:
+    """What the group says after each step."""
+    said: list[object] = []
+    for number, (verb, *words) in enumerate(steps):
+        now_ms = number // 3
+        if verb == "deliver":
+            first = (group.last_id >> 64) + 1
+            names = [b"%d-0" % number for number in range(first, first + words[1])]
+            group.deliver(group.get_consumer(words[0], now_ms), names, now_ms)
+            group.last_id = (first + words[1] - 1) << 64
+        elif verb == "ack":
+            said.append(group.ack([b"%d-0" % number for number in range(words[0], words[0] + words[1])]))
+        elif verb == "assign":
+            names = group.pending_between(words[1] << 64, MAX_ID, words[2], None)
+            group.assign(group.get_consumer(words[0], now_ms), names, now_ms, 2)
+        elif verb == "release":
+            group.assign(None, group.pending_between(words[0] << 64, MAX_ID, 3, None), 0, 1)
+        elif verb == "range":
+            owners = [None, *group.consumers.values()]
+            said.append([group.pending_between(words[0] << 64, MAX_ID, words[1], owner) for owner in owners])
+        elif verb == "idle":
+            said.append([group.names_from(one, 0, 99)[0] for one in group.idle_deliveries(words[0])])
+        elif verb == "set back":
+            group.set_last_id(min(group.last_id, words[0] << 64))
+        else:
+            said.append(group.delete_consumer(words[0]))
+        said.append((len(group.pending), [one.count_pending() for one in group.consumers.values()]))
+        said.append(group.edges() if len(group.pending) else None)
+    everything = group.pending_between(0, MAX_ID, 0, None)
+    said.append([(name, group.pending[name].time_ms, group.pending[name].count) for name in everything])
+    return said
+
+
+@given(st.lists(step, max_size=30), st.integers(0, 20))
+def test_folding_changes_nothing_that_can_be_seen(steps: list[tuple], most: int) -> None:
+    plain, folding = Group(0, 0), Group(0, 0)
+    folding.pending.most = most
+
+    assert run(folding, steps) == run(plain, steps)

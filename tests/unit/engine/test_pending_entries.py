@@ -1,0 +1,129 @@
+"""Folded pending entries: out of the dict, found all the same, and back in it as soon as something happens to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.engine.delivery import Consumer
+from headrace.engine.group import Group
+from headrace.engine.ids import MAX_ID
+
+BATCH = 10
+
+
+def names(first: int, last: int) -> list[bytes]:
+    return [b"%d-0" % number for number in range(first, last + 1)]
+
+
+def folded_group(batches: int = 10) -> tuple[Group, Consumer]:
+    """Batches of ten, the newest two of them unfolded."""
+    group = Group(0, 0)
+    group.pending.most = 2 * BATCH
+    ann = group.get_consumer(b"ann", 0)
+    for number in range(batches):
+        first = number * BATCH + 1
+        group.deliver(ann, names(first, first + BATCH - 1), 1000 + number)
+        group.last_id = (first + BATCH - 1) << 64
+    return group, ann
+
+
+def test_the_oldest_deliveries_are_folded() -> None:
+    group, ann = folded_group()
+
+    assert list(group.pending.unfolded) == names(81, 100)
+    assert (len(group.pending), group.pending.folded, ann.count_pending()) == (100, 80, 100)
+
+
+def test_few_pending_entries_are_not_folded() -> None:
+    group = Group(0, 0)
+    ann = group.get_consumer(b"ann", 0)
+    for first in range(1, 5001, BATCH):
+        group.deliver(ann, names(first, first + BATCH - 1), first)
+
+    assert group.pending.folds == []
+
+
+def test_what_is_settled_in_time_leaves_nothing_behind() -> None:
+    group, ann = folded_group(0)
+    for first in range(1, 10_000, BATCH):
+        group.deliver(ann, names(first, first + BATCH - 1), first)
+        group.ack(names(first, first + BATCH - 1))
+
+    assert len(group.pending) == 0
+    assert len(group.pending.recent) < 100
+
+
+@pytest.mark.parametrize("number", [1, 10, 11, 45, 80, 81, 100])
+def test_an_entry_is_found_folded_or_not(number: int) -> None:
+    group, ann = folded_group()
+    delivery = group.pending[b"%d-0" % number]
+
+    assert (delivery.consumer, delivery.time_ms, delivery.count) == (ann, 1000 + (number - 1) // BATCH, 1)
+    assert b"%d-0" % number in group.pending
+
+
+ODD = [b"101-0", b"0-0", b"45-1", b"045-0", b"45", b"45-", b"-", b"x", b"", b"9" * 5000 + b"-0"]
+
+
+@pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
+def test_nothing_else_is_found(text: bytes) -> None:
+    group, _ = folded_group()
+
+    assert text not in group.pending
+    assert group.ack([text]) == []
+    assert group.pending.folded == 80
+
+
+def test_ranges_go_through_folded_and_unfolded_entries() -> None:
+    group, ann = folded_group()
+    bob = group.get_consumer(b"bob", 0)
+    group.assign(bob, names(33, 34), 5000, 2)
+
+    assert group.pending_between(0, MAX_ID, 0, None) == names(1, 100)
+    assert group.pending_between(15 << 64, 25 << 64, 0, None) == names(15, 25)
+    assert group.pending_between(28 << 64, MAX_ID, 8, None) == names(28, 35)
+    assert group.pending_between(28 << 64, MAX_ID, 8, ann) == names(28, 32) + names(35, 37)
+    assert group.pending_between(0, MAX_ID, 0, bob) == names(33, 34)
+    assert group.edges() == (b"1-0", b"100-0")
+
+
+def test_reading_folds_nothing_back() -> None:
+    group, ann = folded_group()
+    group.pending_between(0, MAX_ID, 0, ann)
+    group.edges()
+    group.pending.get(b"5-0")
+
+    assert group.pending.folded == 80
+
+
+def test_an_ack_unfolds_the_delivery_it_is_about() -> None:
+    group, ann = folded_group()
+
+    assert group.ack([b"45-0", b"45-0", b"7-0"]) == [b"45-0", b"7-0"]
+    assert group.pending.folded == 60
+    assert group.pending_between(0, MAX_ID, 0, ann) == [name for name in names(1, 100) if name not in (b"45-0", b"7-0")]
+    assert ann.count_pending() == len(group.pending) == 98
+
+
+def test_folded_entries_become_idle_like_others() -> None:
+    group, _ = folded_group()
+    idle = [(delivery.time_ms, group.names_from(delivery, 0, 99)[0]) for delivery in group.idle_deliveries(1001)]
+
+    assert idle == [(1000, names(1, 10)), (1001, names(11, 20))]
+
+
+def test_a_deleted_consumer_takes_its_folded_entries_along() -> None:
+    group, _ = folded_group()
+
+    assert group.delete_consumer(b"ann") == 100
+    assert (len(group.pending), group.pending.folds) == (0, [])
+
+
+def test_an_entry_read_again_after_the_group_was_set_back_changes_its_delivery() -> None:
+    group, ann = folded_group()
+    bob = group.get_consumer(b"bob", 0)
+    group.set_last_id(0)
+    group.deliver(bob, names(15, 24), 9000)
+
+    assert (ann.count_pending(), bob.count_pending(), len(group.pending)) == (90, 10, 100)
+    assert group.pending_between(0, MAX_ID, 0, bob) == names(15, 24)
