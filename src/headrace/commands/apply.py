@@ -10,7 +10,7 @@ from headrace.commands.stream_settings import set_stream_id
 from headrace.engine.dump import load_value
 from headrace.engine.group import RELEASED_MS, Group
 from headrace.engine.idempotence import Idempotence
-from headrace.engine.ids import id_of
+from headrace.engine.ids import MAX_PART, id_of
 from headrace.engine.keyspace import Keyspace
 from headrace.engine.lists import move_element, put_elements, remove_elements, take_elements
 from headrace.engine.publish_ids import PublishIds
@@ -46,10 +46,14 @@ def get_group(state: State, db: Keyspace, record: Record) -> Group:
 
 def append(state: State, db: Keyspace, record: Record) -> None:
     name, words = record[3]
-    entry_id = id_of(name)
-    get_stream(state, db, record[2]).append(
-        entry_id >> 64, entry_id & (2**64 - 1), name, encode_entry(encode_bulk(name), words, 0)
-    )
+    stream = get_stream(state, db, record[2])
+    if stream.prefix and name.startswith(stream.prefix):  # Of the same millisecond as the one before.
+        ms, seq = stream.prefix_ms, int(name[len(stream.prefix) :])
+    else:
+        entry_id = id_of(name)
+        ms, seq = entry_id >> 64, entry_id & MAX_PART
+        stream.name_next(ms, seq)
+    stream.append(ms, seq, name, encode_entry(encode_bulk(name), words, 0))
 
 
 def trim(state: State, db: Keyspace, record: Record) -> None:

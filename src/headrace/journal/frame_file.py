@@ -86,6 +86,11 @@ class FrameFile:
                 raise self.fail("sync", error.strerror or str(error)) from error
             self.synced = size
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything written is on the disk."""
+        return self.synced == self.size
+
     def cut(self, size: int) -> None:
         """Drop what lies behind the last whole frame."""
         try:

@@ -21,7 +21,7 @@ from headrace.journal.segments import SEGMENT_BYTES, Segments
 from headrace.server.checkpointing import STEP_BYTES, Checkpoint
 from headrace.wire.encoder import encode_array_header, encode_bulk
 
-LOG_BYTES: Final = 64 * 1024 * 1024  # A longer log is worth a checkpoint, unless the last checkpoint was longer still.
+LOG_BYTES: Final = 32 * 1024 * 1024  # A longer log is worth a checkpoint, unless the last checkpoint was longer still.
 # What time does by itself, whoever asks: lost, it happens again.
 BY_TIME: Final = (
     encode_array_header(3) + encode_bulk(REMOVE),

@@ -1,6 +1,7 @@
 """Durability in the event loop: when to sync, when to try a full disk again, when to write a piece of a checkpoint.
 
-Everything happens in the loop, between turns, but for the syncs of a checkpoint: those take long and run in a thread.
+Everything happens in the loop, between turns, but for what takes long and runs in a thread: the syncs of a checkpoint,
+and those of the policy `everysec`.
 """
 
 import asyncio
@@ -34,7 +35,8 @@ class Keeper:
         self.listener = listener
         self.loop: Any = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self.loop.create_future()
-        self.syncing: asyncio.Future[None] | None = None
+        self.syncing: asyncio.Future[None] | None = None  # A checkpoint.
+        self.syncing_log: asyncio.Future[None] | None = None
         self.not_before_s = 0.0
         listener.commit = self.commit
         self.timers: dict[str, Any] = {}
@@ -85,9 +87,27 @@ class Keeper:
             self.set_timer("retry", RETRY_S, self.retry)
 
     def sync(self) -> None:
+        """Have on the disk what was written a second ago. Clients wait only for a disk that is slower than that."""
         self.set_timer("sync", SYNC_S, self.sync)
-        if self.listener.state.settings.fsync != "no":  # Also what is left from before `always` was chosen.
+        log = self.durability.folder.log
+        if self.listener.state.settings.fsync == "no" or log.is_synced:
+            return  # Also with `always` there may be something from before it was chosen.
+        if self.syncing_log is not None:
             self.durability.sync()
+            return
+        self.syncing_log = run_in_thread(self.loop, log.sync)
+        self.syncing_log.add_done_callback(self.after_sync_of_log)
+
+    def after_sync_of_log(self, syncing: "asyncio.Future[None]") -> None:
+        self.syncing_log = None
+        self.fail_with(syncing)
+
+    def fail_with(self, syncing: "asyncio.Future[None]") -> bool:
+        """Whether a thread failed: then that is the end."""
+        error = None if syncing.cancelled() else syncing.exception()
+        if error is not None:
+            self.fail(error if isinstance(error, Exception) else JournalError(str(error)))
+        return error is not None
 
     # Checkpoints
 
@@ -139,12 +159,7 @@ class Keeper:
 
     def after_sync(self, syncing: "asyncio.Future[None]") -> None:
         self.syncing = None
-        if syncing.cancelled() or self.failed.done():
-            return
-        error = syncing.exception()
-        if error is not None:
-            self.fail(error if isinstance(error, Exception) else JournalError(str(error)))
-        else:
+        if not self.fail_with(syncing) and not syncing.cancelled():
             self.run(self.finish)
 
     def finish(self) -> None:

@@ -18,6 +18,7 @@ from headrace.wire.encoder import encode_error
 
 WRITE_HIGH_BYTES: Final = 1024 * 1024  # Unsent replies above this stop reading from the client.
 WAITING_INPUT_BYTES: Final = 1024 * 1024  # Commands sent by a blocked client; above this it is not read from.
+LONE_TURNS: Final = 16  # After so many turns of one and the same client, nobody else is waited for.
 CRON_S: Final = 0.1  # How often keys whose time has come are looked for.
 
 
@@ -37,6 +38,8 @@ class Listener:
         self.held: list[Connection] = []  # Whose replies wait until the journal has what they are about.
         self.is_flush_due = False
         self.turn_ms = 0  # The time of the running loop turn; 0 between turns.
+        self.last_fed: Connection | None = None
+        self.lone_turns = 0  # How often in a row it was the only one.
         self.timer: Any = None
         self.timer_ms = NO_TIME
         self.cron: Any = self.loop.call_later(CRON_S, self.run_cron)
@@ -51,6 +54,17 @@ class Listener:
             self.is_flush_due = True
             self.loop.call_soon(self.flush)
         return self.turn_ms
+
+    def note_fed(self, connection: "Connection") -> bool:
+        """Whether this client has been the only one for a while: then its turn ends at once, without asking the loop
+        whether others are there. 2 of 15 µs for one client that sends one command at a time (bench/durability.py).
+        """
+        if self.last_fed is not connection:
+            self.last_fed = connection
+            self.lone_turns = 0
+            return False
+        self.lone_turns += 1
+        return self.lone_turns > LONE_TURNS and not self.is_flush_due
 
     def after_feed(self, now_ms: int) -> None:
         """One client was fed: let those go on whom it unblocked."""
@@ -197,8 +211,9 @@ class Connection(asyncio.Protocol):
             return
         listener = self.listener
         now_ms = listener.turn_ms
+        is_alone = listener.note_fed(self)
         if now_ms == 0:
-            now_ms = listener.start_turn()
+            now_ms = int(listener.now_ms()) if is_alone else listener.start_turn()
         conversation.feed(data, now_ms)
         call = conversation.call
         if not self.is_marked and (call.out or call.is_closing):
@@ -209,6 +224,8 @@ class Connection(asyncio.Protocol):
         state = listener.state
         if state.resumed or state.speaking or state.waiters.by_client or state.pause_until_ms > 0:
             listener.after_feed(now_ms)
+        if is_alone and not listener.is_flush_due:
+            listener.flush()
 
     def has_only_read(self) -> bool:
         """Whether its one reply promises nothing. A reply to a write may promise something that another one changed."""
@@ -317,6 +334,8 @@ class Connection(asyncio.Protocol):
         conversation = self.conversation
         if conversation is not None:
             self.conversation = None
+            if self.listener.last_fed is self:
+                self.listener.last_fed = None
             self.listener.connections.pop(conversation.call.id, None)
             self.listener.lagging.pop(conversation.call.id, None)
             self.listener.conversations.close(conversation)
