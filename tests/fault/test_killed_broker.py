@@ -201,3 +201,18 @@ def test_a_failed_sync_is_the_end(tmp_path: Path) -> None:
 
     assert code == 1
     assert "cannot sync log-00000001: Input/output error" in said
+
+
+def test_a_failed_sync_is_the_end_also_behind_the_clients_back(tmp_path: Path) -> None:
+    disk = FaultyDisk(tmp_path)
+    with DurableBroker(tmp_path / "data", "--fsync", "everysec", environment=disk.environment) as broker:
+        broker.start()
+        with broker.client() as client:
+            disk.break_syncs()
+            client.set("a", "1")
+            with pytest.raises(redis.ConnectionError):
+                client.blpop("nobody pushes here", timeout=30)
+        code, said = broker.end()
+
+    assert code == 1
+    assert "cannot sync log-00000001: Input/output error" in said

@@ -205,8 +205,9 @@ class Keeper:
         """Write everything, and leave a fresh checkpoint behind where the log is longer than this."""
         for timer in self.timers.values():
             timer.cancel()
-        if self.syncing is not None:
-            await asyncio.wait([self.syncing])
+        for syncing in (self.syncing, self.syncing_log):
+            if syncing is not None:
+                await asyncio.wait([syncing])
         if not self.failed.done():
             self.run(partial(self.save, log_bytes))
         self.durability.close()
