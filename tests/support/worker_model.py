@@ -326,6 +326,9 @@ class Model:
         return 1
 
     def sweep(self) -> list[bytes]:
+        if not self.held["g"]:
+            self.times.clear()
+            self.records.clear()
         return sorted({held.consumer.encode() for held in self.held["g"].values()})
 
     def due(self, consumer: str) -> Any:
