@@ -32,9 +32,10 @@ from bench.load import SHAPES, Load, LoadError, Workload, add_entries
 from bench.load import WORKLOADS as STREAM_WORKLOADS
 from bench.queues import QUEUES
 from bench.servers import Cores, Identity, Program, Server, ServerError, find_real, running
+from bench.settling import SETTLING
 
 ROOT = Path(__file__).resolve().parent.parent
-WORKLOADS = {**STREAM_WORKLOADS, **LISTS, **FAN_OUTS, **QUEUES}
+WORKLOADS = {**STREAM_WORKLOADS, **LISTS, **FAN_OUTS, **QUEUES, **SETTLING}
 WARM_UP_S = 0.2
 # Long against a turn of any workload, short against the moods of a shared machine. Whole rounds of 0.5 s one after the
 # other gave null ratios of 0.82-1.23; slices gave 0.94-1.09.

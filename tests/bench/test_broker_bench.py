@@ -17,6 +17,7 @@ SMALL = ["--seconds", "0.05", "--rounds", "1", "--entries", "2000", "--real", "v
 WORKLOADS = {"xadd-c1-p100", "xadd-c50-p16", "xadd-c50-p1", "xadd3-c1-p100", "read100-ack100", "read1-ack1-p16"}
 LISTS = {"lpush-c1-p100", "lpush-c50-p1", "lpush-rpop-c50-p16", "blpop-1", "blpop-50"}
 FAN_OUTS = {"publish-1", "publish-10", "publish-100"}
+SETTLING = {"xack-xdel100", "settle100", "settle100-g3"}
 QUEUES = {"rq-push1-p50", "rq-pop1-p50", "rq-ack1-p50", "rq-push100", "rq-pop100", "rq-ack100"}
 
 
@@ -44,11 +45,11 @@ def test_one_run_compares_our_broker_with_a_real_server(tmp_path: Path) -> None:
 
     assert [server["name"] for server in report["servers"]] == ["valkey", "headrace"]
     assert report["servers"][1]["build"] in {"plain", "compiled", "mine"}
-    assert {row["workload"] for row in report["throughput"]} == WORKLOADS | LISTS | FAN_OUTS | QUEUES
+    assert {row["workload"] for row in report["throughput"]} == WORKLOADS | LISTS | FAN_OUTS | QUEUES | SETTLING
     assert all(row["ratio"] > 0 and row["cpu_ratio"] > 0 for row in report["throughput"])
     assert [row["shape"] for row in report["memory"]] == ["one-field", "three-field"]
     assert all(row["entries"] == 2000 for row in report["memory"])
-    assert [line["kind"] for line in lines] == ["run", "server", "server"] + ["throughput"] * 20 + ["memory"] * 2
+    assert [line["kind"] for line in lines] == ["run", "server", "server"] + ["throughput"] * 23 + ["memory"] * 2
 
 
 def test_null_comparison_sets_the_real_server_against_itself(tmp_path: Path) -> None:
