@@ -60,11 +60,19 @@ class Settling:
     def encode(self, server: Server, names: list[bytes]) -> bytes:
         if not self.is_step:
             return encode_command("XACK", STREAM, GROUP, *names) + encode_command("XDEL", STREAM, *names)
-        words = (GROUP, CONSUMER, "ACK", len(names), *names)
+        words: tuple[bytes | str | int, ...] = (GROUP, CONSUMER, "ACK", len(names), *names)
         if server.program.is_ours:
             return encode_command("HR.SETTLE", STREAM, *words)
         keys = group_keys(STREAM, GROUP)
-        step = ("FCALL", f"{functions.LIBRARY}_worker_settle", 4, STREAM, keys.due, keys.attempts, keys.dead)
+        step: tuple[str | int, ...] = (
+            "FCALL",
+            f"{functions.LIBRARY}_worker_settle",
+            4,
+            STREAM,
+            keys.due,
+            keys.attempts,
+            keys.dead,
+        )
         return encode_command(*step, *words)
 
 
