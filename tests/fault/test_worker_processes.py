@@ -329,6 +329,21 @@ def test_a_place_that_cannot_be_is_wrong_usage(tmp_path, monkeypatch, place, wor
     assert ended.code == 2 and words in ended.err
 
 
+def test_publish_finds_the_broker_of_an_app(tmp_path, monkeypatch, broker_url):
+    """The URL is written once, in the app. A delayed message has no ID yet."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(f"from headrace import App\napp = App({broker_url!r})\n")
+
+    published = headrace("publish", "--app", "shop:app", "orders", "id:=17")
+    delayed = headrace("publish", "--app", "shop:app", "orders", "id:=18", "--delay", "1h")
+
+    with Client(broker_url) as client:
+        assert [entry.id for entry in client.stream("orders").range()] == [published.row["id"]]
+        assert delayed.row == {"id": None} and client.command("ZCARD", "hr:{orders}:delayed") == 1
+    wrong = headrace("publish", "--app", "nowhere:app", "orders", "id:=17")
+    assert wrong.code == 2 and "no module 'nowhere'" in wrong.err
+
+
 def test_a_worker_waits_for_a_broker_that_is_not_there_yet(tmp_path):
     folder = write_shop(tmp_path)
     broker = DurableBroker(tmp_path / "data")

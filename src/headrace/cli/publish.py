@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from headrace.cli.usage import Stream, Url, WrongUsage
+from headrace.cli.usage import Stream, Url, WrongUsage, duration
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ def publish(
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME=TEXT", show_default=False, help="A header; may be repeated.")
     ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", parser=duration("--delay"), help="It comes only after so long: 10m."),
+    ] = None,
+    app: Annotated[
+        str | None, typer.Option("--app", metavar="MODULE:APP", help="The broker of this app, instead of a URL.")
+    ] = None,
     url: Url = None,
 ) -> None:
     """Publish a message, or with - one per line of stdin (JSON).
@@ -46,9 +53,11 @@ def publish(
     Example: headrace publish orders item=tea total:=9.90 --key customer-42
     """
     headers = parse_headers(header or [])
+    if app is not None:
+        url = url_of_app(app, url)
     if items == [STDIN]:
-        if json is not None or publish_id is not None:
-            raise WrongUsage("- reads the messages from stdin; --json and --id do not go with it.")
+        if json is not None or publish_id is not None or delay is not None:
+            raise WrongUsage("- reads the messages from stdin; --json, --id and --delay do not go with it.")
         publish_lines(stream, url, key, headers)
         return
     payload = parse_message(items or [], json)
@@ -57,11 +66,22 @@ def publish(
     from headrace.cli.output import show_rows, write
 
     with open_client(url) as broker:
-        entry_id = broker.stream(stream).publish(payload, key=key, id=publish_id, headers=headers)
+        entry_id = broker.stream(stream).publish(payload, key=key, id=publish_id, headers=headers, delay=delay)
     if sys.stdout.isatty():
-        write(entry_id + "\n", sys.stdout)
+        write((entry_id or f"comes in {delay}") + "\n", sys.stdout)
     else:
         show_rows(("id",), [{"id": entry_id}])
+
+
+def url_of_app(place: str, url: str | None) -> str:
+    """Its URL, unless one is given."""
+    from headrace.app.loading import load_app
+    from headrace.errors import ConfigError
+
+    try:
+        return url or load_app(place).url
+    except ConfigError as error:
+        raise WrongUsage(str(error)) from error
 
 
 # One message
