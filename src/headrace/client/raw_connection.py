@@ -22,12 +22,11 @@ import hiredis
 import redis
 
 from headrace.client import redis_cluster
+from headrace.client.packing import Word, pack
 from headrace.client.redis_transport import CONNECT_S, GRACE_S, options_of, translate, unreachable
 from headrace.client.results import encode_text
 from headrace.client.urls import Target, parse_url
 from headrace.errors import AccessDenied, ConfigError, ConnectionLost, HeadraceError, ProtocolError, refusal
-
-Word = str | bytes | int
 
 FIRST_BUFFER_BYTES: Final = 256 * 1024
 READ_BYTES: Final = 64 * 1024  # At least this much room before each read.
@@ -284,12 +283,6 @@ class RawConnection:
         if isinstance(error, TimeoutError):
             return ConnectionLost(f"{self.shown} did not answer in time; whether the call took effect is unknown.")
         return ConnectionLost(f"the connection to {self.shown} broke; whether the call took effect is unknown.")
-
-
-def pack(argv: Sequence[Word]) -> bytes:
-    words: Any = tuple([encode_text(word) if isinstance(word, str) else word for word in argv])
-    packed: bytes = hiredis.pack_command(words)
-    return packed
 
 
 # Connecting

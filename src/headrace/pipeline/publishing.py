@@ -18,7 +18,8 @@ from typing import Final, Self
 import msgspec
 
 from headrace.client.flows import beside
-from headrace.client.raw_connection import RawConnection, Word
+from headrace.client.packing import Word
+from headrace.client.raw_connection import RawConnection
 from headrace.errors import HeadraceError, Refused
 from headrace.pipeline.entries_from_rows import Words
 from headrace.pipeline.staging import STAGED_S, Chunk, Part, Taken, is_too_much, stage, staged_key, unpack_chunk

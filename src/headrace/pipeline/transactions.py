@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from headrace.client.explain import not_a_stream
-from headrace.client.raw_connection import RawConnection, Word, open_raw
+from headrace.client.packing import Word
+from headrace.client.raw_connection import RawConnection, open_raw
 from headrace.client.results import decode_text
 from headrace.errors import CommandError, ConnectionLost, HeadraceError
 
