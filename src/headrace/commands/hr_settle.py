@@ -181,6 +181,8 @@ def check_keys(ctx: Call, keys: GroupKeys, clauses: list[Clause]) -> None:
 
 def check_effects(ctx: Call, stream: bytes, keys: GroupKeys, clauses: list[Clause]) -> None:
     """Of the clauses that happen: behind this none of their effects can fail."""
+    if not any([clause.effects for clause in clauses]):
+        return
     own: set[bytes] = {stream, keys.due, keys.attempts, keys.dead}
     for clause in clauses:
         own.update([add[0] for add in clause.adds])
