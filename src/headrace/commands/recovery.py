@@ -16,11 +16,11 @@ Whatever does not fit is a ValueError that names the frame or the part. Then the
 from headrace.commands.apply import apply
 from headrace.commands.call import State
 from headrace.engine.snapshot import Part, load_part
-from headrace.journal.record import STRUCTURAL, read_records
+from headrace.journal.record import STRUCTURAL, RecordReader
 
 
 class Recovery:
-    __slots__ = ("state", "start", "sequences", "newest", "last")
+    __slots__ = ("state", "start", "sequences", "newest", "last", "reader")
 
     def __init__(self, state: State, start: int = 0) -> None:
         self.state = state  # Empty, but for its settings.
@@ -28,6 +28,7 @@ class Recovery:
         self.sequences: dict[tuple[int, bytes], int] = {}  # Of the part of each key.
         self.newest = start  # The highest of them.
         self.last = 0  # Of the frames so far.
+        self.reader = RecordReader()
 
     def part(self, payload: bytes) -> Part:
         """Take one key over. The part comes back, for those who want to know the places it uses."""
@@ -51,7 +52,7 @@ class Recovery:
         if sequence <= self.start:
             return 0
         applied = 0
-        for record in read_records(payload):
+        for record in self.reader.read(payload):
             if sequence <= self.newest and self.has(sequence, record):
                 continue
             try:

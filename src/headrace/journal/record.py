@@ -15,7 +15,7 @@ saved at any moment, and the records of others do not matter to it. The structur
 from typing import Any
 
 from headrace.wire.encoder import encode_array_header, encode_bulk
-from headrace.wire.replies import decode_all
+from headrace.wire.replies import ValueReader
 
 APPEND = b"append"  # key, entry
 TRIM = b"trim"  # key, ID below which everything goes
@@ -94,8 +94,23 @@ def is_structural(record: bytes) -> bool:
 
 def read_records(joined: bytes) -> list[list[Any]]:
     """Records that were joined. ValueError when they are not whole records."""
-    records = decode_all(joined)
-    for record in records:
-        if not isinstance(record, list) or len(record) < 2 or not isinstance(record[0], bytes):
-            raise ValueError("something among the records is none")
-    return records
+    return RecordReader().read(joined)
+
+
+class RecordReader:
+    """Reads one frame after the other; a new one for each would double the price of a short frame.
+
+    After an error it is of no use.
+    """
+
+    __slots__ = ("values",)
+
+    def __init__(self) -> None:
+        self.values = ValueReader()
+
+    def read(self, joined: bytes) -> list[list[Any]]:
+        records = self.values.decode(joined)
+        for record in records:
+            if not isinstance(record, list) or len(record) < 2 or not isinstance(record[0], bytes):
+                raise ValueError("something among the records is none")
+        return records

@@ -28,14 +28,24 @@ class ReplyReader:
         return reply
 
 
-def decode_all(data: bytes) -> list[Any]:
-    """The values of bytes that hold complete ones and nothing else. ValueError otherwise."""
-    reader: Any = hiredis.Reader(protocolError=ValueError, replyError=ValueError)
-    reader.feed(data)
-    values: list[Any] = []
-    while reader.has_data():
-        value = reader.gets()
-        if value is False:
-            raise ValueError("the last value is cut off")
-        values.append(value)
-    return values
+class ValueReader:
+    """Decodes bytes that hold complete values and nothing else. Not for two threads at once, nor after an error."""
+
+    __slots__ = ("feed", "gets", "has_data")
+
+    def __init__(self) -> None:
+        reader = hiredis.Reader(protocolError=ValueError, replyError=ValueError)
+        self.feed: Callable[[bytes], None] = reader.feed
+        self.gets: Callable[[], Any] = reader.gets
+        self.has_data: Callable[[], bool] = reader.has_data
+
+    def decode(self, data: bytes) -> list[Any]:
+        """The values. ValueError when it is something else."""
+        self.feed(data)
+        values: list[Any] = []
+        while self.has_data():
+            value = self.gets()
+            if value is False:
+                raise ValueError("the last value is cut off")
+            values.append(value)
+        return values
