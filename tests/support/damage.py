@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.commands.call import State
 from headrace.engine.group import Group
+from headrace.engine.ids import MAX_ID
 from headrace.engine.stream import Stream
 from headrace.journal.frame_file import number_of
 from headrace.journal.frames import FrameReader, seed_of
@@ -179,10 +180,11 @@ def groups_of(broker: MemoryBroker) -> dict[tuple[int, bytes], Any]:
 
 
 def pending_of(group: Group) -> list[tuple[bytes, bytes, int]]:
-    return [
-        (name, delivery.consumer.name if delivery.consumer is not None else b"", delivery.count)
-        for name, delivery in group.pending.items()
-    ]
+    found = []
+    for name in group.pending_between(0, MAX_ID, 0, None):
+        delivery = group.pending[name]
+        found.append((name, delivery.consumer.name if delivery.consumer is not None else b"", delivery.count))
+    return found
 
 
 def files_of(disk: FakeDisk) -> Files:

@@ -64,6 +64,9 @@ class PendingEntries:
     def __len__(self) -> int:
         return len(self.unfolded) + self.folded
 
+    def __bool__(self) -> bool:
+        return self.folded > 0 or len(self.unfolded) > 0
+
     def __contains__(self, name: bytes) -> bool:
         return self.get(name) is not None
 
