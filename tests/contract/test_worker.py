@@ -401,6 +401,27 @@ def test_what_was_prefetched_or_unfinished_is_free_at_once_when_a_worker_stops(u
     assert set(seen.values()) == {1}
 
 
+def test_a_worker_told_to_stop_twice_waits_for_no_handler(app, name):
+    begun = []
+
+    @app.handler(name, lease="10m")
+    async def hang(number: int) -> None:
+        begun.append(number)
+        await asyncio.Event().wait()
+
+    async def program():
+        worker = app.worker(shutdown_timeout="1h")
+        running = asyncio.ensure_future(worker.run())
+        await app.publish(name, 1)
+        await until(lambda: begun)
+        worker.stop()
+        worker.stop()
+        await running
+        return worker.counters[name, "hang"].released
+
+    assert run(program()) == 1
+
+
 def test_handlers_that_run_may_finish_when_a_worker_stops(app, name):
     """Row 224: stop ends it after running handlers finish."""
     begun, ended = [], []

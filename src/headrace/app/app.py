@@ -14,13 +14,11 @@ each loop.
 
 import asyncio
 import inspect
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, get_type_hints, overload
+from typing import Any, Final, Protocol, Self, TypeVar, get_type_hints, overload
 from weakref import WeakKeyDictionary
 
 from headrace.app import handlers
@@ -33,7 +31,7 @@ from headrace.app.retries import Retries
 from headrace.client import flows, layout, publish_flows
 from headrace.client.async_client import AsyncClient
 from headrace.client.client import choose_url
-from headrace.client.times import Duration, parse_duration_ms
+from headrace.client.times import Duration
 from headrace.errors import ConfigError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -184,29 +182,29 @@ class App:
 
         With id=, twice is once: within a day the second call changes nothing and gives the first one's ID.
         """
-        due_ms = due_time(delay, at)
+        due = publish_flows.parse_time(delay, at)
         if self.hooks.has("before_publish", "after_publish"):
-            return await self._publish_with_hooks(Outgoing(stream, payload, key, id, dict(headers or {})), due_ms)
-        return await self._send(stream, payload, key, id, headers, due_ms)
+            return await self._publish_with_hooks(Outgoing(stream, payload, key, id, dict(headers or {})), due)
+        return await self._send(stream, payload, key, id, headers, due)
 
-    async def _publish_with_hooks(self, message: Outgoing, due_ms: int | None) -> str | None:
+    async def _publish_with_hooks(self, message: Outgoing, due: publish_flows.Time | None) -> str | None:
         await self.hooks.run("before_publish", message)
-        entry_id = await self._send(message.stream, message.payload, message.key, message.id, message.headers, due_ms)
+        entry_id = await self._send(message.stream, message.payload, message.key, message.id, message.headers, due)
         await self.hooks.run("after_publish", message, entry_id)
         return entry_id
 
     async def _send(
         self, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None,
-        due_ms: int | None,
+        due: publish_flows.Time | None,
     ) -> str | None:  # fmt: skip
         handlers.check_name("the stream", stream)
         pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
         publisher = self._publisher()
-        if id is None and due_ms is None:
+        if id is None and due is None:
             return await publisher.add(stream, pairs)
         client = publisher.client
-        if due_ms is not None:
-            return await client.run(publish_flows.add_later(client._facts, stream, pairs, ("AT", due_ms), id))
+        if due is not None:
+            return await client.run(publish_flows.add_later(client._facts, stream, pairs, due, id))
         return await client.run(publish_flows.add_once(client._facts, stream, pairs, id or ""))
 
     async def publish_many(
@@ -237,9 +235,9 @@ class App:
 
     # Running
 
-    def worker(self, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> AbstractAsyncContextManager[Any]:
+    def worker(self, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> "WorkerHandle":
         """The handlers at work, inside a program of one's own: `async with app.worker(): …`."""
-        worker: AbstractAsyncContextManager[Any] = load_worker().Worker(self, shutdown_timeout=shutdown_timeout)
+        worker: WorkerHandle = load_worker().Worker(self, shutdown_timeout=shutdown_timeout)
         return worker
 
     def run(self, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
@@ -252,6 +250,12 @@ class App:
         if publisher is not None:
             await publisher.client.close()
 
+    async def close_if_idle(self) -> None:
+        """For a worker that ends: unless somebody is just publishing."""
+        publisher = self._lines.get(asyncio.get_running_loop())
+        if publisher is not None and publisher.is_idle:
+            await self.close()
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -261,22 +265,30 @@ class App:
         await self.close()
 
 
+class WorkerHandle(Protocol):
+    """What a program may do with its worker; worker/worker.py is it."""
+
+    name: str
+
+    @property
+    def counters(self) -> Mapping[tuple[str, str], Any]:
+        """What was done so far, by stream and group."""
+        ...
+
+    async def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
 def load_worker() -> Any:
     """Loaded by name: an app knows no worker, and a program that only publishes needs none."""
     return import_module("headrace.worker.worker")
-
-
-def due_time(delay: Duration | None, at: datetime | None) -> int | None:
-    """When a message is due, in unix milliseconds; None: at once."""
-    if delay is not None and at is not None:
-        raise ConfigError("give either delay= or at=, not both.")
-    if delay is not None:
-        return time.time_ns() // 1_000_000 + parse_duration_ms(delay, "delay")
-    if at is None:
-        return None
-    if not isinstance(at, datetime):
-        raise ConfigError(f"at is {at!r}; give a datetime.")
-    return round(at.timestamp() * 1000)
 
 
 def provided_type(function: Callable[..., Any]) -> Any:

@@ -29,6 +29,10 @@ class Publisher:
         self.is_scheduled = False
         self.under_way: set[asyncio.Task[None]] = set()
 
+    @property
+    def is_idle(self) -> bool:
+        return not self.waiting and not self.under_way
+
     async def add(self, stream: str, pairs: Pairs) -> str:
         """Add one entry; its ID."""
         loop = asyncio.get_running_loop()

@@ -52,7 +52,7 @@ class Consumer:
         running = handler.concurrency * (handler.batch or 1)
         in_flight = max(2, running + handler.prefetch)
         self.for_due = max(1, min(100, in_flight // 4))
-        self.for_reading = in_flight - self.for_due
+        self.for_reading = max(handler.batch or 1, in_flight - self.for_due)  # A batch must be able to fill.
         self.average_bytes: float = FIRST_SIZE_BYTES
         self.room = asyncio.Event()
         self.due_soon = asyncio.Event()

@@ -48,6 +48,7 @@ class Worker:
         self.name = unique_consumer_name()
         self.consumers: list[Consumer] = []
         self.ending = asyncio.Event()
+        self.hurrying = asyncio.Event()
         self.stack = AsyncExitStack()
         self.outage = Outage()
         self.leases: LeaseKeeper | None = None
@@ -72,19 +73,28 @@ class Worker:
 
     async def run(self) -> None:
         """Until stop() is called, or something happens that no waiting can heal."""
-        await self.start()
+        ended = asyncio.ensure_future(self.ending.wait())
+        starting = asyncio.ensure_future(self.start())  # Which may wait for a broker that is not there.
+        done: set[asyncio.Future[Any]] = set()
         try:
-            ended = asyncio.ensure_future(self.ending.wait())
+            await asyncio.wait({ended, starting}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait({starting})
+                return
+            starting.result()
             loops = [loop for consumer in self.consumers for loop in consumer.loops]
             done, _ = await asyncio.wait({ended, *loops}, return_when=asyncio.FIRST_COMPLETED)
-            ended.cancel()
         finally:
+            ended.cancel()
             await self.finish()
         for loop in done - {ended}:
             loop.result()  # A loop never ends by itself: this raises.
 
     def stop(self) -> None:
-        """End run(), in good order."""
+        """End run(), in good order. Called again, it waits for no handler any more."""
+        if self.ending.is_set():
+            self.hurrying.set()
         self.ending.set()
 
     # Beginning and end
@@ -119,11 +129,7 @@ class Worker:
         await asyncio.gather(*[consumer.stop_reading() for consumer in self.consumers])
         tasks = {task for consumer in self.consumers for task in consumer.runner.tasks}
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=self.shutdown_s)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late, timeout=GIVE_BACK_S)
+            await self.let_finish(tasks)
         try:
             async with asyncio.timeout(GIVE_BACK_S):
                 await asyncio.gather(*[consumer.give_back() for consumer in self.consumers])
@@ -133,12 +139,25 @@ class Worker:
         leases, self.leases = self.leases, None
         await asyncio.to_thread(leases.stop)
         await self.stack.aclose()
-        await self.app.close()
+        await self.app.close_if_idle()
         total = Counters()
         for counters in self.counters.values():
             for name in Counters.__slots__:
                 setattr(total, name, getattr(total, name) + getattr(counters, name))
         events.info("worker_ended", worker=self.name, **{name: getattr(total, name) for name in Counters.__slots__})
+
+    async def let_finish(self, tasks: set[asyncio.Task[None]]) -> None:
+        """Handlers that run get their time, unless somebody is in a hurry; the others are cancelled."""
+        all_done = asyncio.ensure_future(asyncio.wait(tasks, timeout=self.shutdown_s))
+        hurrying = asyncio.ensure_future(self.hurrying.wait())
+        await asyncio.wait({all_done, hurrying}, return_when=asyncio.FIRST_COMPLETED)
+        for waiter in (all_done, hurrying):
+            waiter.cancel()
+        late = {task for task in tasks if not task.done()}
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=GIVE_BACK_S)
 
     def end_threads(self) -> None:
         for consumer in self.consumers:
