@@ -16,12 +16,14 @@ from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.streams import EXHAUSTED, append
 from headrace.engine.delivery import Consumer, Delivery
 from headrace.engine.group import Group
+from headrace.engine.ids import MAX_PART
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
 from headrace.wire.encoder import encode_array, encode_integer
 
 MOST: Final = 1000  # IDs in one call, so that none takes long. client/worker_steps.py cuts to the same number.
 LAST_MS: Final = 2**53  # Times are scores of a sorted set: doubles, exact up to here.
+SPARE_IDS: Final = 1 << 20  # More than the words of a command.
 TOO_MANY: Final = f"ERR at most {MOST} IDs are possible in one call"
 
 
@@ -91,9 +93,9 @@ class Step:
 
 
 def check_room(ctx: Call, key: bytes) -> None:
-    """An entry could be added: the key is a stream or missing, and there is an ID left."""
+    """Entries could be added: the key is a stream or missing, and there are IDs left for as many as a step adds."""
     stream = ctx.find_stream(key)
-    if stream is not None and stream.next_id(ctx.now_ms) == (0, 0):
+    if stream is not None and stream.last_ms == MAX_PART and stream.last_seq > MAX_PART - SPARE_IDS:
         raise CommandError(EXHAUSTED)
 
 

@@ -200,11 +200,13 @@ def test_keys_that_have_expired_are_new(clock: ManualClock) -> None:
 
 
 def test_no_id_is_left_to_give(busy: MemoryBroker) -> None:
-    busy("XADD t 18446744073709551615-18446744073709551615 a b")
+    busy("XADD t 18446744073709551615-18446744073709551614 a b")
 
-    assert busy("HR.SETTLE s g ann ACK 1 1-0 ADD t FIELDS 2 a b") == Refusal(
+    add = "ADD t FIELDS 2 a b"
+    assert busy(f"HR.SETTLE s g ann ACK 1 1-0 {add} {add}") == Refusal(
         "ERR The stream has exhausted the last possible ID, unable to add more items"
     )
+    assert busy("XLEN t") == 1
     assert len(busy("XPENDING s g - + 10")) == 5
 
 
