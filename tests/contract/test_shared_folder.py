@@ -17,11 +17,13 @@ import pytest
 import redis
 
 from headrace import AsyncClient, Broker, Client, ClientClosed, ConfigError, HeadraceError, Unreachable
+from headrace.cli import exit_codes
 from headrace.errors import JournalError
 from headrace.journal.lock import try_lock
 from headrace.journal.pointer import new_pointer, read_pointer, write_pointer
 from headrace.server.hosting import HOSTS
 from headrace.testing import running_broker
+from support.command_line import headrace
 from support.other_process import Failed, Other
 from support.servers import wait_until
 
@@ -232,6 +234,18 @@ def test_a_host_and_those_attached_to_it_let_each_other_go_on(url: str) -> None:
         wait_until(lambda: client.stream("flood").length() > before + 5000, "the others", timeout_s=LONG_S)
         is_done.set()
         calls.join()
+
+
+def test_the_command_line_hosts_the_folder_for_a_moment_or_attaches(url: str, folder: Path) -> None:
+    assert headrace("publish", "orders", "item=tea", url=url).code == 0
+    assert is_free(folder) and host_pid(folder) is None
+    with Client(url) as client:
+        assert headrace("publish", "orders", "item=coffee", url=url).code == 0
+        assert client.stream("orders").length() == 2
+
+    shown = headrace("tail", "orders", "--from", "beginning", "-e", url=url)
+    assert [line.count("item") for line in shown.out.splitlines()] == [1, 1]
+    assert headrace("streams", "ls", url="embedded:").code == exit_codes.USAGE
 
 
 # Roles

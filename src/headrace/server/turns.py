@@ -19,9 +19,7 @@ from types import TracebackType
 from typing import Any, Final
 
 PAUSE_S: Final = 0.0001
-PAUSES: Final = (
-    1000  # So long, at most, the loop waits for a caller to take the lock: on a busy machine it is not quick.
-)
+PAUSES: Final = 1000  # So many, at most, for a caller to take the lock: on a busy machine that is not quick.
 PATIENCE_S: Final = 0.05  # So long, at most, a caller waits for the loop to have its turn.
 
 
