@@ -334,6 +334,20 @@ class Stream:
                 if oldest is not self.nodes[-1]:
                     oldest.pack()
 
+    def drop_nodes(self, positions: set[int]) -> None:
+        """Whole nodes are lost. What they held counts as deleted."""
+        if not positions:
+            return
+        nodes = self.nodes
+        last = max(positions)
+        highest = self.last_id if last + 1 == len(nodes) else nodes[last + 1].first - 1
+        self.max_deleted = max(self.max_deleted, highest)
+        self.length -= sum([nodes[position].count for position in positions])
+        if last + 1 == len(nodes):
+            self.room = 0
+        self.nodes = [node for position, node in enumerate(nodes) if position not in positions]
+        self.refresh_first_id()
+
     def refresh_first_id(self) -> None:
         self.first_id = self.nodes[0].first_id() if self.length else 0
 

@@ -23,6 +23,7 @@ class Remains:
     checkpoint_bytes: int | None  # None: nobody knows.
     logs: list[int]
     segments: dict[int, int | None]
+    log_bytes: int  # The first of the logs has so many at least.
     manifest_problem: Damage | None  # Why the manifest does not count.
 
     def files(self) -> list[tuple[str, str, int, int | None]]:
@@ -33,7 +34,8 @@ class Remains:
             found.append((name, checkpoint.KIND, self.checkpoint, self.checkpoint_bytes))
         for number, length in sorted(self.segments.items()):
             found.append((name_of(segments.KIND, number), segments.KIND, number, length))
-        return found + [(name_of(LOG, number), LOG, number, None) for number in self.logs]
+        lengths = [self.log_bytes, *[None] * len(self.logs)]
+        return found + [(name_of(LOG, number), LOG, number, lengths[at]) for at, number in enumerate(self.logs)]
 
 
 def numbers_of(disk: Disk, kind: str) -> list[int]:
@@ -49,7 +51,7 @@ def find_remains(disk: Disk) -> Remains:
         named = manifest.checkpoint
         length = manifest.checkpoint_bytes if named else None
         counting = sorted({manifest.log, *[number for number in logs if number > manifest.log]})
-        found = Remains(named, length, counting, dict(manifest.segments), None)
+        found = Remains(named, length, counting, dict(manifest.segments), manifest.log_bytes, None)
         others = [number for number in numbers_of(disk, checkpoint.KIND) if number != named]
         is_named_there = not named or named in numbers_of(disk, checkpoint.KIND)
         is_old = (others and not is_named_there) or (manifest.log not in logs and max(others, default=0) > named)
@@ -62,6 +64,7 @@ def find_remains(disk: Disk) -> Remains:
         None,
         logs_behind(disk, logs, start_of(disk, checkpoint.KIND, number) if number else 0),
         dict.fromkeys(numbers_of(disk, segments.KIND)),
+        1,
         problem,
     )
 

@@ -23,5 +23,6 @@ def show_key(database: int, key: bytes) -> str:
     return shown if database == 0 else f"{shown} of database {database}"
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def counted(number: int, noun: str, many: str = "") -> str:
+    """1 entry, 2 entries."""
+    return f"{number:,} {noun if number == 1 else many or noun + 's'}"

@@ -69,7 +69,7 @@ def sound_segments(found: Salvage) -> set[int]:
     for database in found.state.databases:
         for value in database.values.values():
             needed |= {segment for segment, _, _ in places_of(value)}
-    return needed - set(found.unsound)
+    return needed - set(found.segments.unsound)
 
 
 def write_folder(disk: Disk, found: Salvage, staying: set[int]) -> None:
@@ -81,14 +81,14 @@ def write_folder(disk: Disk, found: Salvage, staying: set[int]) -> None:
     log.sync()
     shelves = Segments(disk)
     for segment in sorted(staying):
-        file = found.segments.files[segment]
+        file = found.segments.segments.files[segment]
         shelves.files[segment] = FrameFile(file.name, disk.open(file.name), file.size, file.sequence)
     shelves.next_number = highest[segments.KIND] + 1
     shelves.begin_new()  # Those that stay are not written to.
     manifest = Manifest(highest[checkpoint.KIND], 0, number, log.size, {})
     folder = Folder(disk, shelves, Recovered(manifest, log, number, log.size))
     saved = Checkpoint(found.state, folder, STEP_BYTES)
-    saved.leaving = frozenset(found.unsound)
+    saved.leaving = frozenset(found.segments.unsound)
     saved.write_all()
     saved.sync()
     saved.finish()
