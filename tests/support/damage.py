@@ -7,8 +7,6 @@ from random import Random
 from typing import Any
 
 from headrace.commands.call import State
-from headrace.engine.group import Group
-from headrace.engine.ids import MAX_ID
 from headrace.engine.stream import Stream
 from headrace.journal.frame_file import number_of
 from headrace.journal.frames import FrameReader, seed_of
@@ -170,21 +168,22 @@ def note_entries(broker: MemoryBroker, entries: Entries) -> None:
 def groups_of(broker: MemoryBroker) -> dict[tuple[int, bytes], Any]:
     """Of every stream its groups: where they are, and what is pending with whom."""
     found = {}
+    client = broker.client()
     for database in broker.state.databases:
-        for key, value in database.values.items():
+        client("SELECT", database.number)
+        for key, value in list(database.values.items()):
             if isinstance(value, Stream):
                 found[database.number, key] = {
-                    name: (group.last_id, sorted(pending_of(group))) for name, group in value.groups.items()
+                    name: (group.last_id, pending_of(client("XPENDING", key, name, "-", "+", 1000)))
+                    for name, group in value.groups.items()
                 }
+    client.close()
     return found
 
 
-def pending_of(group: Group) -> list[tuple[bytes, bytes, int]]:
-    found = []
-    for name in group.pending_between(0, MAX_ID, 0, None):
-        delivery = group.pending[name]
-        found.append((name, delivery.consumer.name if delivery.consumer is not None else b"", delivery.count))
-    return found
+def pending_of(rows: list[Any]) -> list[tuple[bytes, bytes, int]]:
+    """Without the time they have been idle."""
+    return [(name, consumer, count) for name, consumer, _, count in rows]
 
 
 def files_of(disk: FakeDisk) -> Files:
