@@ -87,7 +87,8 @@ def start(folder: Folder, done: str, files: Files) -> str:
     if durability.loaded.notes:
         return "told"
     is_cut_log = files[folder.log] in [folder.files[folder.log][:place] for place in folder.boundaries(folder.log)]
-    assert is_cut_log and folder.policy != "always", f"{done}: less came back, without a word"
+    is_unconfirmed = folder.policy != "always" or "confirmed" not in files
+    assert is_cut_log and is_unconfirmed, f"{done}: less came back, without a word"
     return "as after a power failure"
 
 
@@ -185,9 +186,10 @@ def check_repaired(folder: Folder, words: str, files: Files, findings: list[Find
             is_old = any("older" in text for text in drops) and any(groups in each for each in folder.groups.values())
             assert groups in folder.groups[place] or is_old, f"{words}: {place} has strange groups"
     if found != folder.states[-1]:
-        was_not_synced = folder.policy != "always" and found in folder.states
+        is_unconfirmed = folder.policy != "always" or "confirmed: gone" in words
         is_doubt_told = any("cannot be told" in finding.text for finding in findings)
-        assert drops or was_not_synced or is_doubt_told, f"{words}: something is gone, and nobody said so"
+        is_earlier = found in folder.states and (is_unconfirmed or is_doubt_told)
+        assert drops or is_earlier, f"{words}: something is gone, and nobody said so"
     go_on(disk, broker, durability, words)
     return "repaired"
 
