@@ -112,7 +112,7 @@ def test_a_missing_group_is_named(run: Run, stream: Any) -> None:
 
 def test_what_cannot_be_is_refused(client: Any, run: Run, stream: Any, group: Any, entries: list[str]) -> None:
     with pytest.raises(CommandError, match="EFFECT cannot be FLUSHALL"):
-        run("settle", "billing", "ann", [Ack(entries[:1], effects=[("FLUSHALL", "x")])])
+        run("settle", "billing", "ann", [Ack(entries[:1], effects=[("FLUSHALL", f"x{{{stream.name}}}")])])
     with pytest.raises(CommandError, match="Invalid stream ID"):
         run("settle", "billing", "ann", [Ack(["never"])])
     client.command("SET", f"text{{{stream.name}}}", "x")
