@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.client import flows, functions, publish_flows
+from headrace.client import flows, functions, publish_flows, worker_steps
 from headrace.errors import AccessDenied, CommandError, Refused, Unsupported, WrongType
 from support.deployments import KEEPS_EVERYTHING, KEEPS_NOTHING, Process, cluster_node
 from support.flavours import Spy
@@ -176,14 +176,20 @@ def test_a_full_server_still_runs_the_steps_that_need_no_memory(
     stream.trim(keep=100)
     stream.group("g").read("ann", count=1, claim_idle=0)
     stream.group("g").ack("1-0", delete=True)
+    stream.publish({}, delay=0)
+    facts = getattr(stream.client, "target", stream.client)._facts
+    stream.client.run(worker_steps.settle(facts, "s", "g", "nobody", [worker_steps.Ack(["1-0"])]))
     try:
         server.control("CONFIG", "SET", "maxmemory", 1)
 
-        assert [entry.id for entry in stream.group("g").read("ann", count=2, claim_idle=0)] == ["2-0", "3-0"]
+        assert [entry.id for entry in stream.group("g").read("ann", count=3, claim_idle=0)] == ["2-0", "3-0", "4-0"]
         assert stream.group("g").ack("2-0", "3-0", delete=True) == 2
         assert stream.trim(before="4-0").removed == 0
         with pytest.raises(CommandError, match="OOM"):
             stream.publish({}, id="order-1")
+        with pytest.raises(CommandError, match="OOM"):
+            stream.publish({}, delay="1m")
+        assert stream.client.run(worker_steps.settle(facts, "s", "g", "ann", [worker_steps.Ack(["4-0"])])) == [True]
     finally:
         server.control("CONFIG", "SET", "maxmemory", 0)
 
@@ -244,6 +250,11 @@ def test_without_scripts_the_features_that_need_none_go_on(
         stream.trim(keep=1)
     with pytest.raises(Unsupported, match="for 'queue_push' here"):
         stream.client.queue("q").push("x")
+    with pytest.raises(Unsupported, match="for 'delay' here"):
+        stream.publish({}, delay="1m")
+    facts = getattr(stream.client, "target", stream.client)._facts
+    with pytest.raises(Unsupported, match="for 'worker_settle' here"):
+        stream.client.run(worker_steps.settle(facts, "s", "g", "ann", [worker_steps.Ack([first.id])]))
     assert group.ack(first.id, second.id) == 2
     assert stream.trim(keep=1, force=True).removed == 1
 
