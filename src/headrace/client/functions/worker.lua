@@ -20,6 +20,12 @@ local TOO_MANY = 'ERR at most 1000 IDs are possible in one call'
 local SYNTAX = 'ERR syntax error'
 local NOT_AN_INTEGER = 'ERR value is not an integer or out of range'
 
+-- What a dead letter tells besides the entry's own fields.
+local STORY = {
+  ['hr:stream'] = true, ['hr:id'] = true, ['hr:group'] = true, ['hr:attempts'] = true, ['hr:error'] = true,
+  ['hr:traceback'] = true, ['hr:at'] = true,
+}
+
 local function now_ms()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -18,10 +18,6 @@ local BAD_FIELDS = 'ERR FIELDS must be followed by an even number, 2 to 7000, an
 local BAD_DELAY = 'ERR the delay of RETRY is not a number of milliseconds'
 local BAD_ATTEMPT = 'ERR the attempt is not a positive number'
 local LONGEST_DELAY_MS = 2 ^ 52
-local STORY = {
-  ['hr:stream'] = true, ['hr:id'] = true, ['hr:group'] = true, ['hr:attempts'] = true, ['hr:error'] = true,
-  ['hr:traceback'] = true, ['hr:at'] = true,
-}
 
 local key, due, attempts, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, consumer = ARGV[1], ARGV[2]
@@ -30,7 +26,7 @@ local keeps = ARGV[3] and ARGV[3]:upper() == 'KEEP'
 -- Reading
 
 local words = {} -- All IDs in the order given.
-local clauses, targets, has_bury = {}, {}, false
+local clauses, targets, has_bury, has_effects = {}, {}, false, false
 
 local function new_clause(verb, from, count)
   local clause = {verb = verb, first = #words + 1, last = #words + count}
@@ -103,6 +99,7 @@ function readers.EFFECT(at, left)
   if not effect then
     return nil, refused
   end
+  has_effects = true
   clause.effects = clause.effects or {}
   clause.effects[#clause.effects + 1] = effect
   return at + 2 + #effect
@@ -166,16 +163,14 @@ for _, clause in ipairs(clauses) do
   end
 end
 
-local own = {[key] = true, [due] = true, [attempts] = true, [dead] = true}
-for target in pairs(targets) do
-  own[target] = true
-end
-local foresight = new_foresight()
-for _, clause in ipairs(clauses) do
-  for _, effect in ipairs(clause.happens and clause.effects or {}) do
-    local refused = own[effect[2]] and OWN_KEY or check_effect(foresight, effect)
-    if refused then
-      return type(refused) == 'table' and refused or redis.error_reply(refused)
+if has_effects then
+  local own, foresight = {[key] = true, [due] = true, [attempts] = true, [dead] = true}, new_foresight()
+  for _, clause in ipairs(clauses) do
+    for _, effect in ipairs(clause.happens and clause.effects or {}) do
+      local refused = (own[effect[2]] or targets[effect[2]]) and OWN_KEY or check_effect(foresight, effect)
+      if refused then
+        return redis.error_reply(refused)
+      end
     end
   end
 end
