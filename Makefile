@@ -5,9 +5,6 @@ PYTHON ?= python3
 export PYTHON
 
 VENV_PYTHON := .venv/bin/python
-COMPILED_PYTHON := build/compiled/bin/python
-# Unit tests of what is never compiled; the compiled environment has no Spark.
-NEEDS_SPARK := tests/unit/pipeline tests/unit/cli/test_pipeline.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup venv spark preflight demo test lint bench docs test-long test-ecosystem pins clean
@@ -32,15 +29,8 @@ demo: setup ## Start a broker, watch a group survive a killed consumer, and arch
 
 test: ## Lint, all tests on the plain build, core tests again on the compiled build.
 	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory setup spark
-	@echo "== all tests, plain build"
-	@$(VENV_PYTHON) -m pytest
-	@if [ "$$("$(PYTHON)" tools/setup.py python)" = "$(COMPILED_PYTHON)" ]; then \
-		echo "== unit, conformance and property tests, compiled build"; \
-		$(COMPILED_PYTHON) -m pytest -p no:cacheprovider $(NEEDS_SPARK:%=--ignore=%) $(wildcard tests/unit tests/conformance tests/property); \
-	else \
-		echo "== the compiled build could not be made on this machine, so its tests did not run; build/logs/wheel.log says why"; \
-	fi
+	@$(MAKE) --no-print-directory spark
+	@"$(PYTHON)" tools/run_tests.py
 
 lint: venv ## Check style (ruff), types (mypy, strict) and that the command pages are current.
 	@$(VENV_PYTHON) -m ruff check .
