@@ -22,14 +22,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, w
 from headrace import Client
 from headrace.pipeline.session import session
 from support.deployments import Deployment, deployments, running_fleet
+from support.small_spark import SMALL
 
 COUNTER = itertools.count(1)
 DRAIN_TIMEOUT_S = 120
-SMALL = {
+SHARED = SMALL | {
     "spark.driver.memory": "1g",
-    # Half the CPU time of the default: short runs spend it on compiling and on threads of the collector.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.sql.streaming.metricsEnabled": "false",
 }
@@ -62,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("spark")
     places = {"spark.local.dir": str(folder), "spark.sql.warehouse.dir": str(folder / "warehouse")}
-    made = session("headrace-tests", master="local[2]", config=SMALL | places)
+    made = session("headrace-tests", master="local[2]", config=SHARED | places)
     yield made
     made.stop()
 

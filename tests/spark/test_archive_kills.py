@@ -32,8 +32,7 @@ from headrace.pipeline.jobs.archive import archive
 from headrace.pipeline.session import session
 
 url, stream, folder = sys.argv[1:]
-config = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-spark = session(master="local[2,3]", config=config)
+spark = session(master="local[2,3]", config=SMALL)
 archive(
     stream, folder, url=url, name="archive-" + stream, trim=True, continuous=True, interval="0s",
     max_entries_per_batch=300, duration="240s", spark=spark,

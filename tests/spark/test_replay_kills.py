@@ -23,8 +23,7 @@ from headrace.pipeline.jobs.replay import replay
 from headrace.pipeline.session import session
 
 url, stream, target, folder = sys.argv[1:]
-config = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-spark = session(master="local[2]", config=config)
+spark = session(master="local[2]", config=SMALL)
 replay(stream, to=target, url=url, path=folder, where="fields['n'] % 2 = 0", rate="20000/s", spark=spark)
 """
 

@@ -26,14 +26,7 @@ from pyspark import TaskContext
 from headrace.pipeline.session import session
 
 url, stream, numbers, checkpoint = sys.argv[1:]
-spark = session(
-    master="local[2,3]",
-    config={
-        "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.shuffle.partitions": "2",
-    },
-)
+spark = session(master="local[2,3]", config=SMALL)
 
 def spoil_the_first_attempt(batches):
     yield from batches

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -15,12 +16,14 @@ from headrace import Client
 from headrace.pipeline.archives import forget
 from headrace.pipeline.session import variables
 from support.command_line import environment
+from support.small_spark import JAVA_OPTIONS
 
 SPARK_SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-SMALL = ("--driver-memory", "1g", "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+OPTIONS = ("--master", "local[2]", "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS)
 PATIENCE_S = 300.0  # Only to end a broken test.
 
 
+@functools.cache
 def script_path() -> str:
     words = [sys.executable, "-m", "headrace.pipeline.submit", "--path"]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
@@ -28,7 +31,7 @@ def script_path() -> str:
 
 def spark_submit(url: str, *words: str) -> subprocess.CompletedProcess[str]:
     chosen = environment(url, {**variables(os.environ, is_local=True), "SPARK_LOCAL_IP": "127.0.0.1"})
-    command = [str(SPARK_SUBMIT), "--master", "local[2]", *SMALL, script_path(), *words]
+    command = [str(SPARK_SUBMIT), *OPTIONS, script_path(), *words]
     return subprocess.run(command, env=chosen, capture_output=True, text=True, timeout=PATIENCE_S)
 
 

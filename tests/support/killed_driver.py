@@ -3,6 +3,8 @@
 program = KilledDriver(source_text, url, name)
 program.run_and_kill(when=lambda: length() > 700)      # whether it was killed; False: it had ended before
 program.run_to_the_end()
+
+The program finds the settings of a small Spark in `SMALL`.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from .small_spark import SMALL
+
 END_TIMEOUT_S = 300.0
 POLL_S = 0.003
 
 
 class KilledDriver:
     def __init__(self, program: str, folder: Path, *arguments: str) -> None:
-        self.command = [sys.executable, "-c", program, *arguments]
+        self.command = [sys.executable, "-c", f"SMALL = {SMALL!r}\n{program}", *arguments]
         self.folder = folder
         self.starts = 0
         self.group = 0  # Of processes: the driver that was started last, its JVM and its tasks.
