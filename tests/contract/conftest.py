@@ -27,15 +27,18 @@ COUNTER = itertools.count(1)
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "other_process: needs a server that other processes can reach")
+    config.addinivalue_line("markers", "any_socket: a server behind a socket file would show nothing new")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "deployment" in metafunc.fixturenames:
         is_shared = metafunc.definition.get_closest_marker("other_process") is not None
+        is_any_socket = metafunc.definition.get_closest_marker("any_socket") is not None
         chosen = [
             pytest.param(one, marks=[pytest.mark.long] if one.is_long else [], id=one.name)
             for one in deployments()
             if not (is_shared and one.is_in_process) and (not one.only or metafunc.module.__name__.endswith(one.only))
+            if not (is_any_socket and one.name.endswith("-unix"))
         ]
         metafunc.parametrize("deployment", chosen, scope="session")
     if "flavour" in metafunc.fixturenames:

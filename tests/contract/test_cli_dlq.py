@@ -10,7 +10,7 @@ from headrace.cli import main
 from support.command_line import Ended
 from support.worker_programs import run, until
 
-pytestmark = pytest.mark.other_process
+pytestmark = [pytest.mark.other_process, pytest.mark.any_socket]
 
 
 @pytest.fixture

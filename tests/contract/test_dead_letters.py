@@ -5,6 +5,8 @@ import pytest
 from headrace import App, Bury, ConfigError, Context, NotFound
 from support.worker_programs import is_empty, run, until
 
+pytestmark = pytest.mark.any_socket
+
 
 @pytest.fixture
 def app(url):

@@ -23,6 +23,9 @@ class Order:
     id: int
 
 
+pytestmark = pytest.mark.any_socket
+
+
 @pytest.fixture
 def app(url):
     return App(url)

@@ -8,6 +8,8 @@ import pytest
 from headrace import App, Context, LeaseLost
 from support.worker_programs import is_empty, run, until
 
+pytestmark = pytest.mark.any_socket
+
 
 @pytest.fixture
 def app(url):

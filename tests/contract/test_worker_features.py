@@ -22,6 +22,9 @@ from support.worker_programs import is_empty, run, until
 QUICK = Retries(2, first="10ms", longest="20ms")
 
 
+pytestmark = pytest.mark.any_socket
+
+
 @pytest.fixture
 def app(url):
     return App(url)

@@ -260,6 +260,54 @@ def test_a_chain_of_three_steps_under_kills_gives_each_result_once(tmp_path, bro
         assert sorted(numbers(client, "{chain}:done")) == list(range(messages))
 
 
+DELAYED = """
+import time
+from headrace import App
+
+app = App()
+
+@app.handler("orders", group="billing", lease="1s")
+async def bill(order: dict) -> None:
+    early = 1 if time.time() < order["due"] else 0
+    await app.client.command("RPUSH", "early" if early else "done", order["id"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("messages", "kills", "longest_s"),
+    [(400, 2, 4.0), pytest.param(10_000, 50, 300.0, marks=pytest.mark.long)],
+    ids=["some", "many"],
+)
+def test_delayed_messages_survive_kills_and_are_never_early(tmp_path, broker_url, messages, kills, longest_s):
+    """Row 256: none is lost, none early; twice only what was in flight when a worker was killed."""
+    (tmp_path / "shop.py").write_text(DELAYED)
+    limit_s = 2 * longest_s + WAIT_S
+    chance = random.Random(messages)
+    with Client(broker_url, timeout="60s") as client:
+        stream = client.stream("orders")
+        for number in range(messages):
+            delay_s = chance.uniform(0, longest_s)
+            stream.publish({"id": number, "due": time.time() + delay_s - 0.001}, delay=delay_s)
+        for round_ in range(kills):
+            with worker(tmp_path, broker_url) as process:
+                goal = (round_ + 1) * messages // (kills + 1)
+                wait_until(
+                    lambda goal=goal: client.command("LLEN", "done") >= goal,
+                    f"{goal}",
+                    timeout_s=2 * longest_s + WAIT_S,
+                )
+                process.kill()
+                process.wait(60)
+        with worker(tmp_path, broker_url):
+            everything = set(range(messages))
+            wait_until(lambda: set(numbers(client, "done")) == everything, "all", timeout_s=limit_s)
+            wait_until(lambda: is_done(client), "all to be settled", timeout_s=WAIT_S)
+        done = numbers(client, "done")
+        assert client.command("LLEN", "early") == 0
+        assert len(done) - messages <= kills * 200
+        assert client.command("ZCARD", "hr:{orders}:delayed") == 0
+
+
 def test_a_retry_waits_in_the_broker_and_not_in_the_worker(tmp_path, broker_url):
     """Row 255: the worker is killed while a retry waits; another runs it, as the second attempt."""
     act = "raise ValueError('no')"
@@ -348,14 +396,13 @@ def test_a_worker_waits_for_a_broker_that_is_not_there_yet(tmp_path):
     folder = write_shop(tmp_path)
     broker = DurableBroker(tmp_path / "data")
     broker.port = free_port()
-    with broker, worker(folder, f"redis://127.0.0.1:{broker.port}"):
-        wait_until(lambda: "broker_lost" in log_of(folder), "the worker to notice", timeout_s=WAIT_S)
-        with worker(folder, "redis://127.0.0.1:1") as another:
-            wait_until(lambda: log_of(folder).count("broker_lost") == 2, "another to notice", timeout_s=WAIT_S)
-            another.terminate()
-            assert another.wait(WAIT_S) == 0  # It may be stopped while it waits.
+    url = f"redis://127.0.0.1:{broker.port}"
+    with broker, worker(folder, url), worker(folder, "redis://127.0.0.1:1") as another:
+        wait_until(lambda: log_of(folder).count("broker_lost") == 2, "both to notice", timeout_s=WAIT_S)
+        another.terminate()
+        assert another.wait(WAIT_S) == 0  # It may be stopped while it waits.
         broker.start()
-        with Client(f"redis://127.0.0.1:{broker.port}") as client:
+        with Client(url) as client:
             client.stream("orders").publish(1)
             wait_until(lambda: is_done(client) and numbers(client, "done") == [1], "the message", timeout_s=WAIT_S)
     assert log_of(folder).count("broker_lost") == 2  # One line each, however often they tried.
