@@ -22,6 +22,7 @@ from headrace.errors import (
     ProtocolError,
     Refused,
     TableError,
+    Unconfirmed,
     Unreachable,
     Unsupported,
     WrongType,
@@ -101,6 +102,6 @@ __all__ = [
     "Element", "QueueInfo", "QueueStats", "Message", "Guarantee",
     "HeadraceError", "ProtocolError", "CommandError", "NotFound", "WrongType", "Refused", "Unsupported",
     "ConnectionLost", "Unreachable", "AccessDenied", "ClientClosed", "ConfigError", "DataLoss", "BadRecord",
-    "TableError", "Misfit", "LeaseLost",
+    "TableError", "Misfit", "LeaseLost", "Unconfirmed",
     "__version__",
 ]  # fmt: skip

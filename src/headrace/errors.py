@@ -112,6 +112,10 @@ class LeaseLost(HeadraceError):
     """The message is no longer this worker's: its lease ran out and another has it. Nothing was changed."""
 
 
+class Unconfirmed(HeadraceError):
+    """The message was added, but fewer replicas than asked for have confirmed it in time."""
+
+
 class AccessDenied(HeadraceError):
     """The server wants another user or password, or forbids this user the command."""
 

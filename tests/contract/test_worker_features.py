@@ -16,7 +16,7 @@ import msgspec
 import pydantic
 import pytest
 
-from headrace import App, Context, Entry, Middleware, Retries
+from headrace import App, Context, Entry, Middleware, Retries, Unconfirmed, Unsupported
 from support.worker_programs import is_empty, run, until
 
 QUICK = Retries(2, first="10ms", longest="20ms")
@@ -507,3 +507,24 @@ def test_many_small_publishers_are_joined(app, name):
 
     ids, entries = run(program())
     assert [entry.id for entry in entries] == ids and len(set(ids)) == 50
+
+
+def test_a_message_may_be_confirmed_by_replicas(app, name, deployment):
+    """Where there is a replica it has the message too; where there is none, the caller is told, and it was added."""
+    if deployment.name.endswith("-sentinel"):
+        assert run(publish_confirmed(app, name)) == 1
+        return
+    with pytest.raises(Unsupported if deployment.name.endswith("-cluster") else Unconfirmed):
+        run(publish_confirmed(app, name))
+    assert run(count(app, name)) == (0 if deployment.name.endswith("-cluster") else 1)
+
+
+async def publish_confirmed(app, name):
+    async with app:
+        await app.publish(name, {"id": 1}, min_replicas=1)
+        return await app.client.stream(name).length()
+
+
+async def count(app, name):
+    async with app:
+        return await app.client.stream(name).length()

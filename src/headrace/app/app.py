@@ -32,7 +32,7 @@ from headrace.client import flows, layout, publish_flows
 from headrace.client.async_client import AsyncClient
 from headrace.client.client import choose_url
 from headrace.client.times import Duration
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, Unsupported
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 OnBury = Callable[[Any, Context, str], Awaitable[None] | None]
@@ -177,11 +177,15 @@ class App:
         headers: Mapping[str, str] | None = None,
         delay: Duration | None = None,
         at: datetime | None = None,
+        min_replicas: int = 0,
     ) -> str | None:
         """Add a message; its entry ID. With delay= or at= it gets that when it is due, and None is returned.
 
-        With id=, twice is once: within a day the second call changes nothing and gives the first one's ID.
+        With id=, twice is once: within a day the second call changes nothing and gives the first one's ID. With
+        min_replicas=, so many replicas have it too when the call returns; if not, it raises Unconfirmed.
         """
+        if min_replicas:
+            return await self._publish_confirmed(stream, payload, key, id, headers, delay, at, min_replicas)
         due = publish_flows.parse_time(delay, at)
         if self.hooks.has("before_publish", "after_publish"):
             return await self._publish_with_hooks(Outgoing(stream, payload, key, id, dict(headers or {})), due)
@@ -192,6 +196,17 @@ class App:
         entry_id = await self._send(message.stream, message.payload, message.key, message.id, message.headers, due)
         await self.hooks.run("after_publish", message, entry_id)
         return entry_id
+
+    async def _publish_confirmed(
+        self, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None,
+        delay: Duration | None, at: datetime | None, min_replicas: int,
+    ) -> str:  # fmt: skip
+        if id is not None or delay is not None or at is not None:
+            raise ConfigError("min_replicas goes neither with id= nor with delay= or at=.")
+        if "+cluster" in self.client.url:
+            raise Unsupported("min_replicas cannot be had in a cluster: there, WAIT knows no node of a stream.")
+        pairs = layout.encode_entry(payload, key=key, headers=headers)
+        return await self.client.run(publish_flows.add_confirmed(stream, pairs, min_replicas))
 
     async def _send(
         self, stream: str, payload: Any, key: str | None, id: str | None, headers: Mapping[str, str] | None,

@@ -14,10 +14,12 @@ from headrace.client.functions import is_missing, request_step, run_step
 from headrace.client.requests import Request, Word
 from headrace.client.times import Duration, parse_duration_ms
 from headrace.client.worker_keys import stream_keys
-from headrace.errors import ConfigError, HeadraceError
+from headrace.errors import ConfigError, HeadraceError, Unconfirmed
 
 PUBLISH_ID_WINDOW_MS: Final = 24 * 3_600_000  # For how long a publish id is remembered.
 PUBLISH_ID_LIMIT: Final = 1_000_000  # And how many of them per stream.
+REPLICA_WAIT_MS: Final = 1000  # For the confirmation of replicas.
+MOST_REPLICAS: Final = 100
 
 Pairs = Sequence[tuple[bytes, bytes]]
 Time = tuple[str, int]  # DELAY and milliseconds from now, or AT and milliseconds since 1970, by the server's clock.
@@ -70,6 +72,23 @@ def add_once(facts: Facts, stream: str, pairs: Pairs, id: str) -> Flow[str]:
     keys = (stream, beside(stream, "ids"), beside(stream, "ids:age"))
     arguments: tuple[Word, ...] = (id, PUBLISH_ID_WINDOW_MS, PUBLISH_ID_LIMIT, *words)
     return (yield from run_step(facts.scripts, "add", keys, arguments, read_id, is_repeatable=True)) or ""
+
+
+def add_confirmed(stream: str, pairs: Pairs, min_replicas: int) -> Flow[str]:
+    """Add an entry and wait until so many replicas have it; Unconfirmed when they have not in time."""
+    if isinstance(min_replicas, bool) or not isinstance(min_replicas, int) or not 1 <= min_replicas <= MOST_REPLICAS:
+        raise ConfigError(f"min_replicas is {min_replicas!r}; give a whole number from 1 to {MOST_REPLICAS}.")
+    wait: Request[int] = Request(("WAIT", min_replicas, REPLICA_WAIT_MS), requests.number, stream)
+    entry_id, confirmed = yield [requests.add(stream, pairs, "*", ()), wait]  # On one connection, as WAIT needs it.
+    for reply in (entry_id, confirmed):
+        if isinstance(reply, HeadraceError):
+            raise reply
+    if confirmed < min_replicas:
+        raise Unconfirmed(
+            f"message {entry_id} was added to {stream!r}, but only {confirmed} of {min_replicas} replicas have it "
+            f"after {REPLICA_WAIT_MS / 1000:g} s."
+        )
+    return str(entry_id)
 
 
 def add_later(facts: Facts, stream: str, pairs: Pairs, time: Time, id: str | None) -> Flow[str | None]:
