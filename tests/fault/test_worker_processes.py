@@ -364,6 +364,7 @@ def test_workers_go_on_after_the_broker_was_killed_and_came_back(tmp_path, recor
         ("nowhere:app", "no module 'nowhere'"),
         ("shop:empty", "has no handlers"),
         ("shop:memory", "in memory"),
+        ("shop:wrong", "no URLs that begin with http:"),
     ],
 )
 def test_a_place_that_cannot_be_is_wrong_usage(tmp_path, monkeypatch, place, words):
@@ -371,6 +372,7 @@ def test_a_place_that_cannot_be_is_wrong_usage(tmp_path, monkeypatch, place, wor
     write_shop(tmp_path)
     with (tmp_path / "shop.py").open("a") as file:
         file.write("\nempty = App('redis://localhost')\nmemory = App('embedded:')\nmemory.handler('orders')(act)\n")
+        file.write("\nwrong = App('http://localhost')\nwrong.handler('orders')(act)\n")
 
     ended = headrace("worker", place)
 

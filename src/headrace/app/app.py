@@ -85,6 +85,8 @@ class App:
         keep: Duration | bool | None = None,
     ) -> Callable[[Function], Function]:
         """The function below handles the messages of a stream. It stays a plain function: call it in tests."""
+        if callable(stream):
+            raise ConfigError('@app.handler misses the name of its stream: write @app.handler("orders").')
 
         def add(function: Function) -> Function:
             declared = declare(

@@ -66,6 +66,7 @@ def load(place: str, url: str | None, concurrency: int | None) -> "App":
     """The app, checked: whatever is wrong with its declarations shows before anything runs."""
     from headrace.app.handlers import with_concurrency
     from headrace.app.loading import load_app
+    from headrace.client.urls import parse_url
 
     try:
         app = load_app(place)
@@ -77,6 +78,7 @@ def load(place: str, url: str | None, concurrency: int | None) -> "App":
             handler.signature(app.providers)
         if concurrency is not None:
             app.handlers[:] = [with_concurrency(handler, concurrency) for handler in app.handlers]
+        parse_url(app.url)  # A wrong one shows here, and not in every process.
         is_in_memory = app.url == "embedded:"
     except ConfigError as error:
         raise WrongUsage(str(error)) from error

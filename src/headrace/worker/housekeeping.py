@@ -1,8 +1,9 @@
 """Housekeeping: what keeps streams and groups tidy, done by every worker now and then, harmless to do twice.
 
 Names of consumers that did nothing for ten leases and hold nothing are removed. Entries that every group has
-acknowledged are trimmed where `keep` has let them stay for so long, or where they were acknowledged by others. Messages
-in the outbox go on to the streams of other slots they are meant for.
+acknowledged are trimmed: those that `keep` has let stay for so long, those that others acknowledged without deleting
+them, and those that only a group needed which is gone. Messages in the outbox go on to the streams of other slots they
+are meant for.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ EVERY_S: Final = 1.0
 IDLE_LEASES: Final = 10  # A consumer that was silent for so many leases is gone.
 TRIM_EVERY_S: Final = 10.0
 PAGE: Final = 100
+HIGHEST_SEQUENCE: Final = 2**64 - 1
 
 
 class Housekeeper:
@@ -82,13 +84,17 @@ class Housekeeper:
 
     async def trim(self, consumer: Consumer) -> None:
         """Below what the slowest group needs; with keep, only what is older than that."""
+        stream = consumer.handler.stream
         keep_ms = self.app.keep_of(consumer.handler)
-        if keep_ms is None or keep_ms < 0:
-            return  # Deleted when acknowledged, or never.
-        before = f"{max(0, time.time_ns() // 1_000_000 - keep_ms)}-0"
-        await self.client.run(
-            flows.trim_step(self.client._facts, consumer.handler.stream, ("MINID", before), dry_run=False)
-        )
+        if keep_ms is None:
+            # Not beyond what our group was given: if somebody destroys it this moment, what it has not read must stay.
+            group = await self.client.run(flows.find_group(stream, consumer.handler.group))
+            below = id_behind(group.last_delivered_id)
+        elif keep_ms >= 0:
+            below = f"{max(0, time.time_ns() // 1_000_000 - keep_ms)}-0"
+        else:
+            return  # Kept for ever.
+        await self.client.run(flows.trim_step(self.client._facts, stream, ("MINID", below), dry_run=False))
 
     async def relay(self, stream: str) -> None:
         """Send on what lies in the outbox. The id makes twice once, so any number of workers may relay."""
@@ -112,3 +118,9 @@ class Housekeeper:
             flow = publish_flows.add_once(self.client._facts, decode_text(target), pairs, f"{outbox}:{entry.id}")
             await self.client.run(flow)
         await self.client.run(requests.delete(outbox, [entry.id]).run())
+
+
+def id_behind(entry_id: str) -> str:
+    """The next higher ID of the same millisecond."""
+    milliseconds, _, sequence = entry_id.partition("-")
+    return f"{milliseconds}-{min(int(sequence) + 1, HIGHEST_SEQUENCE)}"

@@ -1,5 +1,8 @@
 """Settings of handlers, checked when they are declared. Requirement 214: all in one place, each validated."""
 
+import importlib
+import sys
+
 import pytest
 
 from headrace import App, ConfigError, Retries
@@ -159,3 +162,24 @@ def test_an_app_is_found_by_module_and_name(monkeypatch, tmp_path):
     ]:
         with pytest.raises(ConfigError, match=words):
             load_app(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import no_such_thing", "No module named 'no_such_thing' .*failing_shop.py, line 1"),
+        ("\n1 / 0", "ZeroDivisionError: division by zero .*failing_shop.py, line 2"),
+        ("def (", r"SyntaxError: invalid syntax \(failing_shop.py, line 1\)\."),
+        ("from headrace import App\nApp('embedded:').handler(print)", "misses the name of its stream"),
+    ],
+)
+def test_a_module_that_fails_is_told_in_one_sentence(monkeypatch, tmp_path, text, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "failing_shop", raising=False)
+    importlib.invalidate_caches()
+    (tmp_path / "failing_shop.py").write_text(text)
+
+    with pytest.raises(ConfigError, match=words) as told:
+        load_app("failing_shop:app")
+
+    assert "\n" not in str(told.value)
