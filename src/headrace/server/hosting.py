@@ -117,7 +117,8 @@ class Host:
             folder = broker.durability.folder
             await broker.keeper.stop(log_bytes=max(LOG_BYTES, folder.manifest.checkpoint_bytes))
         except JournalError as error:  # Those who call are told; at the end of a process nobody calls any more.
-            log.error("%s: %s", self.path, error)
+            if not self.is_over or isinstance(broker.failure, ClientClosed):
+                log.error("%s: %s", self.path, error)
         finally:
             self.let_go()
 
@@ -177,25 +178,40 @@ ENDING = threading.Event()  # The process comes to its end.
 def host_folder(path: Path, fsync: str) -> Host | None:
     """This process's host of the folder; None when another process has its lock. Each needs one `release`.
 
-    ConfigError or JournalError when the folder cannot be used.
+    ConfigError or JournalError when the folder cannot be used. It is opened in a thread, where Ctrl-C cannot leave it
+    half open, with a lock that nobody knows of.
     """
+    if ENDING.is_set():
+        raise ClientClosed(f"{path} is not opened again: this process comes to its end.")
+    is_open: Future[None] = Future()
+    threading.Thread(target=open_aside, args=(path, fsync, is_open), name="headrace open", daemon=True).start()
+    is_open.result()
     with HOSTS_LOCK:
-        if ENDING.is_set():
-            raise ClientClosed(f"{path} is not opened again: this process comes to its end.")
         host = HOSTS.get(path)
-        if host is not None and host.is_over:
-            del HOSTS[path]
-            host.close()
-            host = None
-        if host is None:
-            host = open_host(path, fsync)
-            if host is None:
-                return None
-            HOSTS[path] = host
-        if host.broker.failure is not None:
-            raise host.broker.told()
-        host.users += 1
+        if host is not None:
+            if host.broker.failure is not None:
+                raise host.broker.told()
+            host.users += 1
         return host
+
+
+def open_aside(path: Path, fsync: str, is_open: "Future[None]") -> None:
+    """Have the folder hosted, if no other process has it."""
+    try:
+        with HOSTS_LOCK:
+            host = HOSTS.get(path)
+            if host is not None and host.is_over:
+                del HOSTS[path]
+                host.close()
+                host = None
+            if host is None:
+                host = open_host(path, fsync)
+                if host is not None:
+                    HOSTS[path] = host
+    except BaseException as error:  # For the one who waits.
+        is_open.set_exception(error)
+    else:
+        is_open.set_result(None)
 
 
 def open_host(path: Path, fsync: str) -> Host | None:
