@@ -88,7 +88,9 @@ class Seats:
             return self.host()
         pointer = read_pointer(self.path)
         if pointer is not None and pointer.is_here and answers(pointer):
-            return self.attach(pointer)
+            # With our own number it is this process, which just begins to host; or one of another container.
+            own = self.host() if pointer.pid == os.getpid() and self.may_host else None
+            return own or self.attach(pointer)
         return self.host() if self.may_host else None
 
     def host(self) -> Seat | None:
