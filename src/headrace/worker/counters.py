@@ -12,6 +12,6 @@ class Counters:
     failed: int = 0  # Attempts that ended with an error.
     retried: int = 0
     buried: int = 0
-    late: int = 0  # Finished after the lease was lost: the server refused the settlement.
+    late: int = 0  # Finished after the lease was lost: the server refused to settle. Or its first answer was lost.
     released: int = 0  # Given back at the end.
     settlements: int = 0  # Calls that settled messages, joined.
