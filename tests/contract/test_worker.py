@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from headrace import App, Bury, Context, Entry, Retries, Retry
+from headrace.worker import settling
 from support.worker_programs import is_empty, run, until
 
 QUICK = Retries(3, first="10ms", longest="20ms")
@@ -260,7 +261,7 @@ def test_on_bury_is_told_again_until_it_succeeds_and_the_message_stays_meanwhile
     def on_bury(entry, ctx, error):
         told.append(error)
         if len(told) < 3:
-            raise RuntimeError("nobody listens")
+            raise RuntimeError("nobody listens") if len(told) == 1 else SystemExit(3)
 
     async def program():
         async with app.worker() as worker:
@@ -272,7 +273,23 @@ def test_on_bury_is_told_again_until_it_succeeds_and_the_message_stays_meanwhile
     assert len(runs) == 2 and told == ["ValueError: no"] * 3
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError, BaseException])
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt,
+        SystemExit,
+        asyncio.CancelledError,
+        BaseException,
+        GeneratorExit,
+        Unspeakable,
+        ValueError("\ud800"),
+    ],
+)
 def test_whatever_ends_a_run_is_a_failure_and_no_success(app, name, error):
     """Row 225."""
     runs = []
@@ -291,6 +308,52 @@ def test_whatever_ends_a_run_is_a_failure_and_no_success(app, name, error):
 
     run(program())
     assert len(runs) == 2
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit, GeneratorExit])
+def test_whatever_ends_a_plain_function_is_a_failure_too(app, name, error):
+    """A StopIteration, as next() raises it, must not leave its message with a worker for ever."""
+    runs = []
+
+    @app.handler(name, retries=QUICK)
+    def bill(order: dict) -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            raise error
+
+    async def program():
+        async with app.worker():
+            await app.publish(name, {"id": 1})
+            await until(lambda: is_empty(app, name, "bill"))
+
+    run(program())
+    assert len(runs) == 2
+
+
+def test_a_settlement_that_the_server_refuses_is_repeated_and_costs_no_attempt(app, name, monkeypatch):
+    """As when its memory is full; here the records of attempts cannot be written for a while."""
+    monkeypatch.setattr(settling, "REFUSED_PAUSE_S", 0.02)
+    attempts = f"hr:{{{name}}}:bill:attempts"
+    seen = []
+
+    @app.handler(name, retries=QUICK)
+    async def bill(order: dict, ctx: Context) -> None:
+        seen.append(ctx.attempt)
+        if len(seen) == 1:
+            raise ValueError("no")
+
+    async def program():
+        async with app.worker() as worker:
+            counters = worker.counters[name, "bill"]
+            await app.client.command("SET", attempts, "no hash")
+            await app.publish(name, {"id": 1})
+            await until(lambda: counters.settlements >= 3)
+            await app.client.command("DEL", attempts)
+            await until(lambda: is_empty(app, name, "bill"))
+            return counters.failed
+
+    assert run(program()) == 1
+    assert seen == [1, 2]
 
 
 def test_a_handler_decides_by_raising_retry_or_bury(app, name):

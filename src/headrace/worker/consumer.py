@@ -19,7 +19,7 @@ from headrace.client.worker_keys import group_keys
 from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
 from headrace.worker import events
 from headrace.worker.batches import BatchRunner
-from headrace.worker.outage import Outage
+from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.running import Runner
 from headrace.worker.source import Source
 
@@ -141,9 +141,11 @@ class Consumer:
                 return
             except HeadraceError as failure:
                 error = failure
-        if not isinstance(error, ConnectionLost):
-            events.error("call_refused", stream=source.stream, group=source.group, error=error)
-        await self.outage.pause(error)
+        if isinstance(error, ConnectionLost):
+            await self.outage.pause(error)
+            return
+        events.error("call_refused", stream=source.stream, group=source.group, error=error)
+        await asyncio.sleep(REFUSED_PAUSE_S)
 
     async def give_strays_back(self) -> None:
         async with self.taking:

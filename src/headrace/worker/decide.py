@@ -1,5 +1,6 @@
 """What becomes of a message whose run failed: tried again, or buried. Pure."""
 
+import concurrent.futures
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from headrace.errors import Misfit
 
 LONGEST_ERROR: Final = 1000  # Letters kept of an error,
 LONGEST_TRACEBACK: Final = 16_000  # and of its traceback: the end tells most.
-OUR_FOLDER: Final = str(Path(__file__).parent)
+OUR_FOLDERS: Final = (str(Path(__file__).parent), str(Path(concurrent.futures.__file__).parent))
 WORKER_ENDED: Final = "a worker ended while it ran this message"
 
 
@@ -39,14 +40,22 @@ def decide(error: BaseException, attempt: int, retries: Retries, chance: float) 
 
 def describe(error: BaseException) -> str:
     """In one line: what a person wants to see in a list of dead letters."""
-    text = str(error) if isinstance(error, (Bury, Misfit, Retry)) else f"{type(error).__name__}: {error}"
-    return text.removesuffix(": ")[:LONGEST_ERROR]
+    try:
+        text = str(error) if isinstance(error, (Bury, Misfit, Retry)) else f"{type(error).__name__}: {error}"
+    except Exception:  # Users' code: an error whose text cannot be made is still an error.
+        text = type(error).__name__
+    return writable(text.removesuffix(": ")[:LONGEST_ERROR])
 
 
 def describe_traceback(error: BaseException) -> str:
     """From the handler on: how the worker called it tells nothing."""
     lines = traceback.format_exception(type(error), error, skip_ours(error.__traceback__))
-    return "".join(lines)[-LONGEST_TRACEBACK:]
+    return writable("".join(lines)[-LONGEST_TRACEBACK:])
+
+
+def writable(text: str) -> str:
+    """Halves of characters, as in names of files, have no place in UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def skip_ours(trace: TracebackType | None) -> TracebackType | None:
@@ -56,4 +65,4 @@ def skip_ours(trace: TracebackType | None) -> TracebackType | None:
 
 
 def is_ours(trace: TracebackType) -> bool:
-    return trace.tb_frame.f_code.co_filename.startswith(OUR_FOLDER)
+    return trace.tb_frame.f_code.co_filename.startswith(OUR_FOLDERS)

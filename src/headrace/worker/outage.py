@@ -9,6 +9,7 @@ from headrace.worker import events
 
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
+REFUSED_PAUSE_S: Final = 1.0  # After an answer that only somebody else can change, as when the server's memory is full.
 
 
 class Outage:

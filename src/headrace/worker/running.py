@@ -22,12 +22,12 @@ from headrace.client.flows import tag_of
 from headrace.client.results import encode_text
 from headrace.client.worker_keys import stream_keys
 from headrace.client.worker_steps import Ack, Add, Clause
-from headrace.errors import ConnectionLost, HeadraceError, LeaseLost, NotFound
+from headrace.errors import CommandError, ConnectionLost, HeadraceError, LeaseLost, NotFound
 from headrace.worker import events
 from headrace.worker.burying import Burial
 from headrace.worker.counters import Counters
-from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide
-from headrace.worker.outage import Outage
+from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide, describe
+from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.settling import Settler
 from headrace.worker.source import Source
 
@@ -177,6 +177,9 @@ class Runner:
                 source.drop(delivery)
                 self.on_change()
                 return False
+            except CommandError as error:  # Not its fault: it costs no attempt.
+                events.error("call_refused", stream=delivery.stream, group=self.handler.group, error=error)
+                await asyncio.sleep(REFUSED_PAUSE_S)
         if started.attempt <= 0:
             if started.wait_ms:
                 self.retry_in(started.wait_ms)
@@ -233,7 +236,7 @@ class Runner:
         handler = self.handler
         inside = contextvars.copy_context()
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self.pool, lambda: inside.run(handler.function, **arguments))
+        future = loop.run_in_executor(self.pool, lambda: inside.run(call_plain, handler.function, arguments))
         if handler.timeout_ms is None:
             return await asyncio.shield(future)
         done, _ = await asyncio.wait({future}, timeout=handler.timeout_ms / 1000)
@@ -272,13 +275,13 @@ class Runner:
 
     async def failed(self, delivery: Delivery, error: BaseException) -> None:
         """Anything that ends a run but a return: errors, also those that are no Exception, and being cancelled."""
-        if isinstance(error, GeneratorExit):
-            raise error
+        if isinstance(error, GeneratorExit) and asyncio.current_task(self.loop) not in self.tasks:
+            raise error  # Not the handler's: the task itself is thrown away, with its loop.
         if self.is_stopping and isinstance(error, asyncio.CancelledError):
             self.unfinished.append(delivery)
             return
         if delivery.is_settled:
-            events.warning("failed_after_commit", stream=delivery.stream, id=delivery.id, error=repr(error))
+            events.warning("failed_after_commit", stream=delivery.stream, id=delivery.id, error=describe(error))
             return
         if isinstance(error, LeaseLost):
             self.answered(delivery, None, False)
@@ -305,8 +308,11 @@ class Runner:
         context = self.context(delivery)
         try:
             await self.burial.tell(context, decision.error)
-        except Exception as error:  # Users' code: whatever it raises, the message must not be lost.
-            events.error("on_bury_failed", stream=delivery.stream, id=delivery.id, error=repr(error))
+        except BaseException as error:  # Users' code: whatever it raises, the message must not be lost.
+            if self.is_stopping and isinstance(error, asyncio.CancelledError):
+                self.unfinished.append(delivery)
+                return
+            events.error("on_bury_failed", stream=delivery.stream, id=delivery.id, error=describe(error))
             kept = max(attempt, self.handler.retries.count + 1)  # So the next time it is told at once.
             pause_ms = self.handler.retries.pause_ms(kept, random.random())  # noqa: S311 - spreads load.
             await self.retry(delivery, TryAgain(pause_ms, decision.error), kept)
@@ -322,8 +328,8 @@ class Runner:
         """Around a settlement: the message goes its way whatever a hook does."""
         try:
             await self.hooks.run(name, self.context(delivery), *more)
-        except Exception as error:  # Users' code, as above.
-            events.error("middleware_failed", hook=name, id=delivery.id, error=repr(error))
+        except BaseException as error:  # Users' code, as above.
+            events.error("middleware_failed", hook=name, id=delivery.id, error=describe(error))
 
     # Its settlement
 
@@ -396,6 +402,14 @@ class Runner:
             )
         delivery.is_settled = True
         self.answered(delivery, clause, True)
+
+
+def call_plain(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """A StopIteration would never come out of a future: it becomes what a coroutine makes of it."""
+    try:
+        return function(**arguments)
+    except StopIteration as error:
+        raise RuntimeError(f"{function.__name__} raised StopIteration") from error
 
 
 def word_of(word: Any) -> Any:

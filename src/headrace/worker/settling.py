@@ -5,6 +5,7 @@ that ends meanwhile gathers. It may be repeated after a lost answer without harm
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -12,8 +13,9 @@ from headrace.app.delivery import Delivery
 from headrace.client import worker_steps
 from headrace.client.worker_steps import Ack, Clause
 from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
+from headrace.worker import events
 from headrace.worker.counters import Counters
-from headrace.worker.outage import Outage
+from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.source import Source
 
 MOST: Final = 1000  # Messages settled in one call.
@@ -40,6 +42,8 @@ class Settler:
         self.acks: list[Delivery] = []
         self.clauses: list[tuple[Clause, list[Delivery]]] = []
         self.task: asyncio.Task[None] | None = None
+        self.is_ending = False
+        self.tell_at_s = 0.0  # Refusals are told once in a pause, however many there are.
 
     def ack(self, delivery: Delivery) -> None:
         self.acks.append(delivery)
@@ -52,7 +56,8 @@ class Settler:
             self.task = asyncio.ensure_future(self.run())
 
     async def flush(self) -> None:
-        """Until all is answered."""
+        """Until all is answered; nothing is settled after it."""
+        self.is_ending = True
         while self.task is not None:
             await asyncio.wait({self.task})
 
@@ -92,8 +97,7 @@ class Settler:
     ) -> None:
         """A refused call has changed nothing. One of them is to blame; the others must not suffer."""
         if len(acks) + len(others) == 1:
-            for delivery in acks or others[0][1]:
-                self.refused(delivery, error)
+            self.refuse(acks, others, error)
             return
         if acks and others:
             await self.send(acks, [])
@@ -102,6 +106,26 @@ class Settler:
                 await self.send([delivery], [])
         for other in others:
             await self.send([], [other])
+
+    def refuse(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: CommandError) -> None:
+        """What a run wants to publish may be impossible. All else will be taken once the server is well again."""
+        if others and isinstance(others[0][0], Ack):
+            for delivery in others[0][1]:
+                self.refused(delivery, error)
+            return
+        now_s = time.monotonic()
+        if now_s >= self.tell_at_s:
+            self.tell_at_s = now_s + REFUSED_PAUSE_S
+            events.error("settlement_refused", stream=self.source.stream, group=self.source.group, error=error)
+        asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self.try_again, acks, others)
+
+    def try_again(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]]) -> None:
+        if self.is_ending:
+            return  # Given back instead.
+        for delivery in acks:
+            self.ack(delivery)
+        for clause, deliveries in others:
+            self.settle(clause, *deliveries)
 
     async def call(self, clauses: list[Clause]) -> list[bool]:
         """Repeated until it is answered."""

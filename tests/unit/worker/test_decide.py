@@ -47,3 +47,14 @@ def test_the_traceback_is_that_of_the_handler_and_limited():
     assert (
         isinstance(short, GiveUp) and "in failure" in short.traceback and short.traceback.endswith("ValueError: no\n")
     )
+
+
+def test_every_error_has_a_text_that_can_be_stored():
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    assert decide(failure(Unspeakable()), 1, Retries(0), 0.5).error == "Unspeakable"
+    given_up = decide(failure(ValueError("half \ud800")), 1, Retries(0), 0.5)
+    assert given_up.error == "ValueError: half \\ud800" and given_up.traceback.encode()
+    assert len(decide(failure(ValueError("x" * (1 << 20))), 1, Retries(0), 0.5).error) == 1000
