@@ -122,6 +122,24 @@ def test_several_processes_share_the_work_and_one_that_dies_is_replaced(tmp_path
         assert supervisor.wait(60) == 0
 
 
+def test_processes_told_to_stop_twice_wait_for_no_handler_and_give_everything_back(tmp_path, broker_url):
+    """Row 261: the lease and the time to finish are ten minutes; the next worker has it all at once."""
+    folder = write_shop(tmp_path, act="await asyncio.sleep(3600)", lease="10m", concurrency=5)
+    with Client(broker_url) as client:
+        client.stream("orders").publish_many(range(10))
+        with worker(folder, broker_url, "--processes", "2", "--shutdown-timeout", "10m") as first:
+            wait_until(lambda: len(numbers(client, "runs")) >= 5, "some to run", timeout_s=WAIT_S)
+            group = client.stream("orders").group("billing")
+            wait_until(lambda: len(group.pending(limit=20)) == 10, "all to be read", timeout_s=WAIT_S)
+            first.terminate()
+            first.send_signal(signal.SIGINT)
+            assert first.wait(60) == 0
+        write_shop(folder, lease="10m")
+        with worker(folder, broker_url):
+            wait_until(lambda: is_done(client), "the next to have it all", timeout_s=WAIT_S)
+        assert sorted(numbers(client, "done")) == list(range(10))
+
+
 def test_processes_end_when_their_supervisor_was_killed(tmp_path, broker_url):
     folder = write_shop(tmp_path)
     with worker(folder, broker_url, "--processes", "2") as supervisor:

@@ -1,8 +1,8 @@
 """Supervisor: several worker processes, kept running until it is told to end.
 
 A process that dies is started again, at once the first time and with growing pauses when it dies at once again.
-SIGTERM and Ctrl-C go to all; what has not ended shutdown_timeout later, and a little, is killed. Each process holds the
-end of a pipe: when the supervisor itself is killed they notice, and end in good order.
+SIGTERM and Ctrl-C go to all, also a second time; what has not ended shutdown_timeout later, and a little, is killed.
+Each process holds the end of a pipe: when the supervisor itself is killed they notice, and end in good order.
 """
 
 import signal
@@ -83,7 +83,7 @@ class Supervisor:
         self.wake = threading.Event()
 
     def run(self) -> None:
-        """Until SIGTERM or Ctrl-C. A second one kills what still runs."""
+        """Until SIGTERM or Ctrl-C. A second one waits for no handler any more, a third kills what still runs."""
         before = {number: signal.signal(number, self.told) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             while not self.signals:
@@ -106,17 +106,23 @@ class Supervisor:
         self.wake.set()
 
     def end_all(self) -> None:
-        told_before = self.signals
-        for child in self.children:
-            child.tell(signal.SIGTERM)
+        told = 1
+        self.tell_all(signal.SIGTERM)
         deadline_s = time.monotonic() + self.shutdown_s + GRACE_S
         while any([child.is_running() for child in self.children]):
-            if time.monotonic() > deadline_s or self.signals > max(1, told_before):
-                for child in self.children:
-                    child.tell(signal.SIGKILL)
+            if self.signals > told:  # In a hurry: a worker that is told twice gives everything back at once.
+                told = self.signals
+                self.tell_all(signal.SIGINT)  # Another one than before: two of a kind may become one on their way.
+                deadline_s = time.monotonic() + GRACE_S
+            if time.monotonic() > deadline_s or told > 2:
+                self.tell_all(signal.SIGKILL)
             time.sleep(0.02)
         for child in self.children:
             child.close()
+
+    def tell_all(self, number: signal.Signals) -> None:
+        for child in self.children:
+            child.tell(number)
 
 
 @contextmanager
