@@ -237,7 +237,8 @@ def test_a_host_and_those_attached_to_it_let_each_other_go_on(url: str) -> None:
 
 
 def test_the_command_line_hosts_the_folder_for_a_moment_or_attaches(url: str, folder: Path) -> None:
-    assert headrace("publish", "orders", "item=tea", url=url).code == 0
+    made = headrace("publish", "orders", "item=tea", url=url)
+    assert (made.code, made.err) == (0, f"headrace: there was no folder {str(folder)!r}; it was made.\n")
     assert is_free(folder) and host_pid(folder) is None
     with Client(url) as client:
         assert headrace("publish", "orders", "item=coffee", url=url).code == 0
@@ -382,7 +383,7 @@ def test_a_process_that_has_the_folder_and_does_not_serve_it_is_named(url: str, 
 
 def test_a_folder_that_cannot_be_used_is_told_in_one_sentence(url: str, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="Cannot use the folder"):
+    with pytest.raises(ConfigError, match=r"Cannot use the folder .*: Not a directory\. Give the name of a folder\.$"):
         Client(f"embedded:{tmp_path}/file")
     with pytest.raises(ConfigError, match="Cannot use the folder"):
         Client(f"embedded:{tmp_path}/file/data")
@@ -435,6 +436,27 @@ def test_a_broker_is_refused_the_folder_of_another_process(url: str, folder: Pat
         Broker(folder, port=0)
     with pytest.raises(ConfigError, match="none of always, everysec, no"):
         Broker(folder, port=0, fsync="sometimes")
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "told"),
+    [
+        ("", 0, "needs the name of a folder"),
+        ("data", -1, "port -1 is none of 0"),
+        ("data", 65536, "port 65536 is none of 0"),
+        ("~nobody-of-this-name/data", 0, "cannot be used as a folder"),
+        ("zero\0byte", 0, "cannot be used as a folder"),
+    ],
+)
+def test_a_broker_of_this_program_says_what_is_wrong_with_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, port: int, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ConfigError, match=told):
+        Broker(name, port=port)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_programs_attach_to_a_running_broker(url: str, folder: Path, tmp_path: Path) -> None:

@@ -179,6 +179,25 @@ def test_what_keeps_nothing_and_what_is_no_broker_of_ours_is_refused(tmp_path: P
     assert "holds no data of headrace" in ended.err and ended.code == 1
 
 
+def test_a_copy_is_not_made_inside_of_what_it_copies(broker: DurableBroker, tmp_path: Path) -> None:
+    ended = headrace("backup", str(broker.folder), str(broker.folder / "backup"))
+    assert (ended.code, "lies in" in ended.err) == (1, True)
+    assert not (broker.folder / "backup").exists()
+
+    assert headrace("backup", str(broker.folder), str(tmp_path / "backup")).code == 0
+    ended = headrace("restore", str(tmp_path / "backup"), str(tmp_path / "backup" / "data"))
+    assert (ended.code, "lies in" in ended.err) == (1, True)
+
+
+def test_the_folder_of_an_embedded_url_is_named_as_in_a_client(broker: DurableBroker, tmp_path: Path) -> None:
+    (tmp_path / "my data").symlink_to(broker.folder)
+
+    ended = headrace("backup", f"embedded:{tmp_path}/my%20data?fsync=no", str(tmp_path / "backup"))
+
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "backup" / "backup").exists()
+
+
 def test_a_disk_without_room_leaves_no_half_backup(broker: DurableBroker, tmp_path: Path) -> None:
     with broker.client() as client:
         for number in range(100):

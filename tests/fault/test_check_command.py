@@ -213,10 +213,15 @@ def test_a_folder_in_use_is_one_sentence_with_the_process(folder: Path) -> None:
 
 
 def test_what_is_no_folder_of_a_broker_is_said_and_nothing_is_made_there(tmp_path: Path) -> None:
-    assert run(tmp_path / "missing") == (NOT_FOUND, [], f"headrace: there is no folder {tmp_path}/missing.\n")
-    assert run(tmp_path) == (NOT_FOUND, [], f"headrace: there is no data of headrace in {tmp_path}.\n")
+    file = tmp_path / "file"
+    file.touch()
+    advice = "Give the folder of headrace serve --dir."
+
+    assert run(tmp_path / "no") == (NOT_FOUND, [], f"headrace: there is no folder '{tmp_path}/no'. {advice}\n")
+    assert run(file) == (NOT_FOUND, [], f"headrace: '{file}' is not a folder. {advice}\n")
+    assert run(tmp_path) == (NOT_FOUND, [], f"headrace: there is no data of headrace in '{tmp_path}'. {advice}\n")
     assert run(tmp_path, "--dump", "--repair")[0] == USAGE
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_on_a_terminal_findings_are_sentences(folder: Path) -> None:

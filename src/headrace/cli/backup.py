@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from headrace.cli.folders import existing_folder
 from headrace.cli.usage import WrongUsage
-from headrace.errors import HeadraceError, JournalError, NotFound
+from headrace.errors import HeadraceError, JournalError
 
 EMBEDDED = "embedded:"
+ADVICE = "Give the folder of a broker, or its URL."
 
 
 def backup(
@@ -49,12 +51,11 @@ def backup(
 
 def find_folder(source: str) -> Path:
     """The folder of a broker, from its URL or its name."""
-    name = source.removeprefix(EMBEDDED).partition("?")[0] if source.startswith(EMBEDDED) else source
-    if name and Path(name).is_dir():
-        return Path(name)
-    if "://" not in source:
-        raise NotFound(f"there is no folder {name!r}. Give the folder of a broker, or its URL.")
-    return ask_folder(source)
+    from headrace.client.urls import parse_url
+
+    if source.startswith(EMBEDDED):
+        return existing_folder(parse_url(source).path, ADVICE)
+    return ask_folder(source) if "://" in source else existing_folder(source, ADVICE)
 
 
 def ask_folder(url: str) -> Path:

@@ -6,20 +6,21 @@ Options and words only; headrace.server.check and headrace.server.repair do the 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headrace.cli.exit_codes import CHECK_FAILED
+from headrace.cli.folders import existing_folder
 from headrace.cli.output import json_line, printable, write
 from headrace.cli.usage import WrongUsage
-from headrace.errors import ConfigError, NewerFormat, NotFound
+from headrace.errors import ConfigError, DiskFull, NewerFormat, NotFound
 
 if TYPE_CHECKING:
     from headrace.journal.disk import RealDisk
     from headrace.server.findings import Finding
 
+ADVICE = "Give the folder of headrace serve --dir."
 STOP_IT = "Stop it first: only a folder that rests can be checked."
 
 
@@ -56,22 +57,22 @@ def locked(folder: str) -> "Iterator[RealDisk]":
     """The folder, with nobody else in it."""
     import os
 
-    from headrace.journal.disk import RealDisk
+    from headrace.journal.disk import NO_ROOM, RealDisk
     from headrace.journal.lock import lock_folder
     from headrace.server.check import is_ours
 
-    path = Path(folder)
-    if not path.is_dir():
-        raise NotFound(f"there is no folder {folder}.")
+    path = existing_folder(folder, ADVICE)
     disk = RealDisk(path)
     try:
         if not any(is_ours(name) for name in disk.names()):
-            raise NotFound(f"there is no data of headrace in {folder}.")
+            raise NotFound(f"there is no data of headrace in {folder!r}. {ADVICE}")
         lock = lock_folder(path, STOP_IT)
         try:
             yield disk
         except NewerFormat as error:
             raise newer(folder, error) from error
+        except DiskFull as error:
+            raise DiskFull(f"nothing was repaired: there is no room in {folder}: {error}. {NO_ROOM}") from error
         except OSError as error:
             raise ConfigError(f"Cannot check {folder}: {error}.") from error
         finally:

@@ -5,6 +5,7 @@ nobody answers. So the first call is one that is not repeated.
 """
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.cli.usage import WrongUsage
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 def open_client(url: str | None) -> "Client":
     """A client whose broker answers. A ConfigError of the URL is wrong usage; Unreachable comes at once."""
+    from headrace.cli.output import say
     from headrace.client.client import Client
     from headrace.client.settings import find_url
 
@@ -33,9 +35,12 @@ def open_client(url: str | None) -> "Client":
             'nothing behind. Name a folder, embedded:./data, or start one with "headrace serve" and give its URL.'
         )
     try:
+        missing = missing_folder(named)
         client = Client(url)
     except ConfigError as error:
         raise WrongUsage(str(error)) from error
+    if missing:
+        say(f"there was no folder {missing!r}; it was made.")  # Perhaps the name was mistyped.
     try:
         client.command("PING")
     except AccessDenied:
@@ -44,3 +49,14 @@ def open_client(url: str | None) -> "Client":
         client.close()
         raise
     return client
+
+
+def missing_folder(url: str) -> str:
+    """The folder of an embedded: URL that is going to be made."""
+    from headrace.client.urls import parse_url
+
+    target = parse_url(url)
+    try:
+        return target.path if target.kind == "embedded" and not Path(target.path).exists() else ""
+    except OSError:  # The client says it better.
+        return ""

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from headrace.cli.backup import shown_time
+from headrace.cli.folders import existing_folder
 from headrace.cli.usage import WrongUsage
-from headrace.errors import JournalError, NotFound
+from headrace.errors import JournalError
 
 
 def restore(
@@ -24,9 +25,7 @@ def restore(
     from headrace.cli.progress import shown_bytes
     from headrace.journal.backup import check_backup, check_empty, restore_backup
 
-    path = Path(source)
-    if not source or not path.is_dir():
-        raise NotFound(f"there is no folder {source!r}.")
+    path = existing_folder(source, "Give the folder that headrace backup made.")
     if not target:
         raise WrongUsage("DIR is empty; name a new folder for the data.")
     check_empty(Path(target))

@@ -359,7 +359,7 @@ def is_spark_worker() -> bool:
 
 
 def folder_of(target: Target) -> Path:
-    path = Path(target.path).expanduser()
+    path = Path(target.path)
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:

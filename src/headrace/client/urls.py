@@ -22,7 +22,7 @@ from headrace.errors import ConfigError
 DEFAULT_PORTS: Final = {"headrace": 7379, "redis": 6379, "rediss": 6379, "redis+cluster": 6379, "redis+sentinel": 26379}
 KINDS: Final = {"redis+cluster": "cluster", "redis+sentinel": "sentinel"}
 FSYNC: Final = ("always", "everysec", "no")
-EXAMPLES: Final = "headrace://localhost:7379, redis://localhost:6379, unix:///run/redis.sock, embedded:"
+EXAMPLES: Final = "headrace://localhost:7379, redis://localhost:6379, unix:///run/redis.sock, embedded:./data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def parse_url(url: str, protocol: int | None = None) -> Target:
     if scheme == "embedded":
         return parse_embedded(url, rest, protocol)
     if scheme == "valkey":
-        return Target(kind=scheme, shown=url, path=unquote(rest))
+        return Target(kind=scheme, shown=url, path=parse_folder(url, rest))
     if scheme not in DEFAULT_PORTS and scheme != "unix":
         raise ConfigError(f"headrace knows no URLs that begin with {scheme}:. Write one like {EXAMPLES}.")
     parts = split_url(url, scheme)
@@ -101,7 +101,17 @@ def parse_embedded(url: str, rest: str, protocol: int | None) -> Target:
         raise ConfigError(f"{url} is in memory and has no options. Name a folder: embedded:./data.")
     if path.startswith("//") and not path.startswith("///"):
         raise ConfigError(f"{url} names a host; embedded: takes a folder. For a running broker write headrace://….")
-    return Target(kind="embedded", shown=url, path=unquote(path), protocol=protocol, fsync=fsync)
+    return Target(kind="embedded", shown=url, path=parse_folder(url, path), protocol=protocol, fsync=fsync)
+
+
+def parse_folder(url: str, quoted: str) -> str:
+    path = unquote(quoted)
+    if "\0" in path:
+        raise ConfigError(f"{url!r} cannot be used as a folder: its name has a zero byte.")
+    try:
+        return str(Path(path).expanduser()) if path.startswith("~") else path
+    except RuntimeError as error:  # ~nobody
+        raise ConfigError(f"{url!r} cannot be used as a folder: there is no such home directory.") from error
 
 
 def absolute_url(url: str) -> str:
@@ -109,7 +119,7 @@ def absolute_url(url: str) -> str:
     target = parse_url(url)
     if target.kind != "embedded" or not target.path:
         return url
-    path = quote(str(Path(target.path).expanduser().resolve()))
+    path = quote(str(Path(target.path).resolve()))
     query = url.partition("?")[2]
     return f"embedded:{path}?{query}" if query else f"embedded:{path}"
 

@@ -85,7 +85,7 @@ def folder_of(target: Target) -> Path:
         raise ConfigError("valkey: names no folder. Write one like valkey:./data.")
     if target.path.startswith("//") and not target.path.startswith("///"):
         raise ConfigError(f"{target.shown} names a host; valkey: takes a folder. For a running server write redis://….")
-    return Path(target.path).expanduser().resolve()
+    return Path(target.path).resolve()
 
 
 # Servers of this process

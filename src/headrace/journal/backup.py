@@ -23,7 +23,7 @@ from typing import Final
 from headrace import __version__
 from headrace.errors import ConfigError, DiskFull, JournalError
 from headrace.journal import checkpoint, segments
-from headrace.journal.disk import File, RealDisk
+from headrace.journal.disk import File, RealDisk, cannot_use
 from headrace.journal.frame_file import FrameFile, number_of, open_error
 from headrace.journal.frames import FrameReader, seed_of
 from headrace.journal.held_files import HeldFiles, check_files, hold_files
@@ -60,6 +60,7 @@ def take_backup(source: Path, target: Path, now_ms: Callable[[], int], progress:
     held = hold_files(source)
     taken_ms = now_ms()
     try:
+        check_apart(source, target)
         check_files(held)
         with new_folder(target) as disk:
             files = copy_files(held, held.sizes, disk, progress)
@@ -125,6 +126,7 @@ def check_backup(path: Path, progress: Progress) -> Backup:
 def restore_backup(path: Path, target: Path, progress: Progress) -> None:
     """Copy a backup that was checked to a new folder. JournalError: it changed since, or there is no room."""
     backup = read_backup(path)
+    check_apart(path, target)
     check_empty(target)
     held = HeldFiles(path)
     try:
@@ -147,13 +149,19 @@ def restore_backup(path: Path, target: Path, progress: Progress) -> None:
 # Files
 
 
+def check_apart(source: Path, target: Path) -> None:
+    """ConfigError when the copy would lie in what is copied: it would be lost together with it."""
+    if target.resolve().is_relative_to(source.resolve()):
+        raise ConfigError(f"{target} lies in {source}, of which it would be a copy. Choose a place outside.")
+
+
 def check_empty(path: Path) -> None:
     """ConfigError unless there is nothing yet. A lock alone is nothing."""
     try:
         if path.exists() and (not path.is_dir() or any(name.name != LOCK for name in path.iterdir())):
             raise ConfigError(f"{path} is there already, and not empty. Choose a new folder.")
     except OSError as error:
-        raise ConfigError(f"Cannot use {path}: {error.strerror or error}.") from error
+        raise cannot_use(path, error) from error
 
 
 @contextlib.contextmanager

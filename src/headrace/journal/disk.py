@@ -8,16 +8,42 @@ names are. Without it any part of them may be missing, also an earlier one while
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from headrace.errors import ConfigError
 
 FILE_MODE = 0o600  # Messages are nobody else's business.
 FOLDER_MODE = 0o700
+
+NOT_ALLOWED: Final = "Run this as a user who may write there, or choose another folder."
+NO_FOLDER: Final = "Give the name of a folder."
+NO_ROOM: Final = "Make room on its disk first."
+ADVICE: Final = {  # What to do when the system refuses; nothing in the files is wrong then.
+    errno.EACCES: NOT_ALLOWED,
+    errno.EPERM: NOT_ALLOWED,
+    errno.EROFS: "Its disk can only be read; choose another folder.",
+    errno.ENOTDIR: NO_FOLDER,
+    errno.EEXIST: NO_FOLDER,
+    errno.ELOOP: NO_FOLDER,
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+    errno.ENOSPC: NO_ROOM,
+    errno.EDQUOT: NO_ROOM,
+}
+
+
+def cannot_use(path: Path, error: OSError) -> ConfigError:
+    """What the system says about a folder, and what to do."""
+    return ConfigError(f"Cannot use the folder {path}: {error.strerror or error}. {advice_on(error)}".rstrip())
+
+
+def advice_on(error: BaseException | None) -> str:
+    """Nothing for errors that are none of the system's, or may mean a damaged disk."""
+    return ADVICE.get(error.errno or 0, "") if isinstance(error, OSError) else ""
 
 
 class Readable(Protocol):
@@ -135,7 +161,7 @@ class RealDisk:
             make_folder(path.absolute(), FOLDER_MODE)
             self.folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise ConfigError(f"Cannot use the folder {path}: {error.strerror or error}.") from error
+            raise cannot_use(path, error) from error
 
     def names(self) -> list[str]:
         return os.listdir(self.folder)  # noqa: PTH208 - by descriptor: the folder that is locked, whatever its name.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import ConfigError
+from headrace.journal.disk import cannot_use
 
 NAME: Final = "lock"
 
@@ -34,7 +35,7 @@ def try_lock(path: Path) -> int | None:
     try:
         descriptor = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ConfigError(f"Cannot use the folder {path}: {error.strerror or error}.") from error
+        raise cannot_use(path, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

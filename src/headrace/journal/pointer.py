@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import ConfigError
+from headrace.journal.disk import advice_on
 
 NAME: Final = "host"
 NEW_NAME: Final = "host.new"
@@ -75,7 +76,9 @@ def write_pointer(folder: Path, pointer: Pointer) -> None:
             json.dump(asdict(pointer), file)
         draft.replace(folder / NAME)
     except OSError as error:
-        raise ConfigError(f"Cannot write to the folder {folder}: {error.strerror or error}.") from error
+        raise ConfigError(
+            f"Cannot write to the folder {folder}: {error.strerror or error}. {advice_on(error)}".rstrip()
+        ) from error
 
 
 def remove_pointer(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import gc
 import os
 import signal
@@ -15,7 +16,7 @@ import headrace.commands.dispatch
 from headrace.clock import SystemClock
 from headrace.commands.call import State
 from headrace.errors import ConfigError, JournalError, NewerFormat
-from headrace.journal.disk import RealDisk
+from headrace.journal.disk import RealDisk, advice_on, cannot_use
 from headrace.journal.lock import folder_id, lock_folder
 from headrace.journal.memory_disk import MemoryDisk
 from headrace.server.conversation import Conversations
@@ -75,6 +76,7 @@ def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str],
 def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -> Durability:
     """Read the folder back into the empty state."""
     start_s = perf_counter()
+    check_writable(disk.path)
     state.settings.assign("appendonly", "yes")
     state.settings.assign("appendfsync", fsync)
     state.settings.assign("dir", str(disk.path.absolute()))
@@ -98,6 +100,12 @@ def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -
     return durability
 
 
+def check_writable(path: Path) -> None:
+    """A broker could go on with its journal in a folder that it may only read, and never write a checkpoint."""
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise cannot_use(path, PermissionError(errno.EACCES, "it cannot be written to"))
+
+
 def load_nothing(state: State) -> Durability:
     """A journal in memory."""
     return Durability(state, MemoryDisk())
@@ -107,7 +115,8 @@ def refusal(path: Path, error: Exception) -> str:
     """Why the data cannot be used, and what to do."""
     if isinstance(error, NewerFormat):
         return f"The data in {path} is from a newer headrace: {error}. Use that version. Nothing was changed."
-    advice = f"To save what can be saved: headrace check {quote(str(path))} --repair"
+    advice = advice_on(error) or advice_on(error.__cause__)  # No room, say: a repair would not help.
+    advice = advice or f"To save what can be saved: headrace check {quote(str(path))} --repair"
     return f"The data in {path} cannot be used: {error}. Nothing was changed. {advice}"
 
 

@@ -16,6 +16,7 @@ from headrace.journal.lock import find_holder
 from headrace.server.hosting import Host, host_folder, release
 
 FSYNC = ("always", "everysec", "no")
+HIGHEST_PORT = 65535
 
 
 class Broker:
@@ -27,7 +28,12 @@ class Broker:
             raise ConfigError("a Broker needs the name of a folder.")
         if fsync not in FSYNC:
             raise ConfigError(f"fsync {fsync!r} is none of {', '.join(FSYNC)}.")
-        path = Path(folder).expanduser().resolve()
+        if not 0 <= port <= HIGHEST_PORT:
+            raise ConfigError(f"port {port} is none of 0 (any that is free) to {HIGHEST_PORT}.")
+        try:
+            path = Path(folder).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"{str(folder)!r} cannot be used as a folder: {error}.") from error
         found = host_folder(path, fsync)
         if found is None:
             raise ConfigError(

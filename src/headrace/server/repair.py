@@ -60,7 +60,8 @@ def repair_folder(
     disk.sync()
     found.segments.close()
     keys = sum([len(database.values) for database in found.state.databases])
-    return [kept, *found.findings, Finding("repaired", f"{counted(keys, 'key')} are there; a start will succeed")]
+    there = f"{counted(keys, 'key')} {'is' if keys == 1 else 'are'} there"
+    return [kept, *found.findings, Finding("repaired", f"{there}; a start will succeed")]
 
 
 def sound_segments(found: Salvage) -> set[int]:
