@@ -22,7 +22,7 @@ from headrace.errors import JournalError
 from headrace.journal.lock import try_lock
 from headrace.journal.pointer import new_pointer, read_pointer, write_pointer
 from headrace.server.hosting import HOSTS
-from headrace.testing import running_broker
+from headrace.testing.running_broker import free_port
 from support.command_line import headrace
 from support.other_process import Failed, Other
 from support.servers import wait_until
@@ -461,24 +461,26 @@ def test_a_broker_of_this_program_says_what_is_wrong_with_its_arguments(
 
 def test_programs_attach_to_a_running_broker(url: str, folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "headrace", "serve", "--dir", str(folder), "--unixsocket", str(tmp_path / "s")]
-    with running_broker() as taken:  # Whatever port it has: ours is another one.
-        process = subprocess.Popen(
-            [*command, "--port", str(taken.port + 1)], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
-        )
-        try:
-            assert process.stderr is not None
-            while "ready at" not in process.stderr.readline():
-                assert process.poll() is None
-            with Client(url) as client:
-                client.stream("orders").add({"item": "tea"})
-                assert host_pid(folder) == process.pid
-                process.terminate()
-                process.wait(LONG_S)
-                assert client.stream("orders").length() == 1
-                assert host_pid(folder) == os.getpid()
-        finally:
-            process.kill()
-            process.communicate()
+    process = subprocess.Popen(
+        [*command, "--port", str(free_port())], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        while "ready at" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        with Client(url) as client:
+            client.stream("orders").add({"item": "tea"})
+            assert host_pid(folder) == process.pid
+            process.terminate()
+            process.wait(LONG_S)
+            assert client.stream("orders").length() == 1
+            assert host_pid(folder) == os.getpid()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_what_another_process_is_told_names_its_kind(url: str) -> None:
