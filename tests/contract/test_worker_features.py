@@ -17,7 +17,7 @@ import pydantic
 import pytest
 
 from headrace import App, Context, Entry, Middleware, Retries, Unconfirmed, Unsupported
-from headrace.worker import housekeeping
+from headrace.worker import consumer, housekeeping
 from support.worker_programs import is_empty, run, until
 
 QUICK = Retries(2, first="10ms", longest="20ms")
@@ -495,6 +495,28 @@ def test_entries_are_kept_where_it_is_asked_for(url, name):
             return await app.client.stream(name).length()
 
     assert run(program()) == 5
+
+
+def test_large_messages_are_read_a_few_at_a_time(app, name, monkeypatch):
+    """What is held is limited by bytes too; a quarter more, and a message for each loop, may be on their way."""
+    monkeypatch.setattr(consumer, "MOST_HELD_BYTES", 1_000_000)
+    held = []
+
+    @app.handler(name, concurrency=2, prefetch=100)
+    async def store(data: bytes) -> None:
+        held.append(sum([source.held_bytes for source in worker.consumers[0].sources]))
+        await asyncio.sleep(0)
+
+    worker = None
+
+    async def program():
+        nonlocal worker
+        await app.publish_many(name, [b"x" * 200_000] * 40)
+        async with app.worker() as worker:
+            await until(lambda: is_empty(app, name, "store"))
+
+    run(program())
+    assert len(held) == 40 and max(held) <= 1_250_000 + 2 * 200_000
 
 
 def test_what_no_group_needs_goes_also_when_others_acknowledged_it(app, name, monkeypatch):

@@ -26,7 +26,7 @@ from headrace.worker.source import Source
 BLOCK_MS: Final = 1000
 LARGEST_READ: Final = 1000  # Messages in one reply.
 MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be larger, and comes alone then.
-FIRST_SIZE_BYTES: Final = 64 << 10  # What a message is taken for before the first was seen.
+FIRST_SIZE_BYTES: Final = 4 << 20  # What a message is taken for before the first was seen.
 DUE_S: Final = 1.0  # How often the second loop looks at least.
 SHORTEST_PAUSE_S: Final = 0.005
 
@@ -110,23 +110,32 @@ class Consumer:
         """How many may be read: when somebody is idle at once, else when a good part has become free."""
         while True:
             room = self.for_reading - len(self.source.held)
-            free_bytes = MOST_HELD_BYTES - self.source.held_bytes
+            fitting = self.fitting(MOST_HELD_BYTES)
             is_idle = not self.runner.waiting
-            if room > 0 and free_bytes > 0 and (is_idle or room >= self.for_reading // 2):
-                fitting = max(1, int(free_bytes / self.average_bytes))
+            if room > 0 and fitting > 0 and (is_idle or room >= self.for_reading // 2):
                 return min(room, fitting, LARGEST_READ)
             self.room.clear()
             await self.room.wait()
 
+    def fitting(self, most_bytes: int) -> int:
+        """How many more there is memory for, as far as one can tell before they come."""
+        free_bytes = most_bytes - self.source.held_bytes - self.again.held_bytes
+        return max(1, int(free_bytes / self.average_bytes)) if free_bytes > 0 else 0
+
+    def room_for_due(self) -> int:
+        """The second loop has a quarter more, so that large messages do not keep retries waiting."""
+        room = self.for_reading + self.for_due - self.in_flight
+        return min(room, self.for_due, self.fitting(MOST_HELD_BYTES * 5 // 4))
+
     async def take(self, source: Source, reply: Any) -> None:
         deliveries, gone = source.take(reply)
-        if deliveries:
-            size = sum([delivery.size_bytes for delivery in deliveries]) / len(deliveries)
-            self.average_bytes = max(1.0, (self.average_bytes + size) / 2, size)
         await self.accept(source, deliveries, gone)
 
     async def accept(self, source: Source, deliveries: list[Delivery], gone: list[str]) -> None:
         """Entries that somebody deleted while they were pending hold nothing to handle: they are acknowledged."""
+        if deliveries:
+            size = sum([delivery.size_bytes for delivery in deliveries]) / len(deliveries)
+            self.average_bytes = max(1.0, (self.average_bytes + size) / 2, size)
         self.runner.offer(deliveries)
         if gone:
             events.warning("entries_deleted", stream=source.stream, group=source.group, count=len(gone), first=gone[0])
@@ -200,10 +209,10 @@ class Consumer:
 
     async def take_due(self) -> float:
         """Take what is due and fits; how long nothing else will be."""
-        count = self.for_reading + self.for_due - self.in_flight
+        count = self.room_for_due()
         if count <= 0:
             return SHORTEST_PAUSE_S * 10
-        due = await self.source.due(min(count, self.for_due))
+        due = await self.source.due(count)
         await self.accept(self.source, *self.source.take_entries(due.entries))
         wait_s = DUE_S if due.wait_ms is None else due.wait_ms / 1000
         if due.again:
@@ -214,7 +223,6 @@ class Consumer:
         """Dead letters that were sent back to this group."""
         if count <= 0:
             return SHORTEST_PAUSE_S * 10
-        count = min(count, self.for_due)
         try:
             due = await self.again.due(count)
             await self.accept(self.again, *self.again.take_entries(due.entries))
@@ -230,9 +238,9 @@ class Consumer:
         return DUE_S if due.wait_ms is None else due.wait_ms / 1000
 
     async def claim(self, source: Source) -> None:
-        count = self.for_reading + self.for_due - self.in_flight
+        count = self.room_for_due()
         if count > 0:
-            entries = await source.claim(min(count, self.for_due))
+            entries = await source.claim(count)
             await self.accept(source, *source.take_entries(entries))
 
     # Ending
