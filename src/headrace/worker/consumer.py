@@ -26,7 +26,6 @@ from headrace.worker.source import Source
 BLOCK_MS: Final = 1000
 LARGEST_READ: Final = 1000  # Messages in one reply.
 MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be larger, and comes alone then.
-FIRST_SIZE_BYTES: Final = 4 << 20  # What a message is taken for before the first was seen.
 DUE_S: Final = 1.0  # How often the second loop looks at least.
 SHORTEST_PAUSE_S: Final = 0.005
 
@@ -53,7 +52,7 @@ class Consumer:
         in_flight = max(2, running + handler.prefetch)
         self.for_due = max(1, min(100, in_flight // 4))
         self.for_reading = max(handler.batch or 1, in_flight - self.for_due)  # A batch must be able to fill.
-        self.average_bytes: float = FIRST_SIZE_BYTES
+        self.average_bytes = 0.0  # Of a message; 0 until the first was seen, which is read alone.
         self.room = asyncio.Event()
         self.due_soon = asyncio.Event()
         self.taking = asyncio.Lock()  # Held by the second loop while it is given messages.
@@ -120,7 +119,7 @@ class Consumer:
     def fitting(self, most_bytes: int) -> int:
         """How many more there is memory for, as far as one can tell before they come."""
         free_bytes = most_bytes - self.source.held_bytes - self.again.held_bytes
-        return max(1, int(free_bytes / self.average_bytes)) if free_bytes > 0 else 0
+        return max(1, int(free_bytes / (self.average_bytes or free_bytes))) if free_bytes > 0 else 0
 
     def room_for_due(self) -> int:
         """The second loop has a quarter more, so that large messages do not keep retries waiting."""
@@ -135,7 +134,7 @@ class Consumer:
         """Entries that somebody deleted while they were pending hold nothing to handle: they are acknowledged."""
         if deliveries:
             size = sum([delivery.size_bytes for delivery in deliveries]) / len(deliveries)
-            self.average_bytes = max(1.0, (self.average_bytes + size) / 2, size)
+            self.average_bytes = max(1.0, (self.average_bytes + size) / 2, size)  # Up at once, down slowly.
         self.runner.offer(deliveries)
         if gone:
             events.warning("entries_deleted", stream=source.stream, group=source.group, count=len(gone), first=gone[0])
