@@ -14,6 +14,7 @@ import pytest
 
 from headrace import App, Bury, Context, Entry, Retries, Retry
 from headrace.worker import settling
+from headrace.worker.source import Source
 from support.worker_programs import is_empty, run, until
 
 QUICK = Retries(3, first="10ms", longest="20ms")
@@ -486,6 +487,29 @@ def test_a_worker_told_to_stop_twice_waits_for_no_handler(app, name):
         return worker.counters[name, "hang"].released
 
     assert run(program()) == 1
+
+
+def test_what_a_worker_is_given_while_it_leaves_is_not_lost(app, name, monkeypatch):
+    """A read that was broken off may still be answered: the name of its consumer must not go with what it was given."""
+    find_strays = Source.find_strays
+
+    async def find_strays_too_early(source):
+        strays = await find_strays(source)
+        if source.stream == name:
+            await app.publish(name, {"id": 17})
+            assert await app.client.stream(name).group("bill").read(source.consumer)
+        return strays
+
+    @app.handler(name)
+    async def bill(order: dict) -> None: ...
+
+    async def program():
+        async with app.worker():
+            monkeypatch.setattr(Source, "find_strays", find_strays_too_early)
+        assert len(await app.client.stream(name).group("bill").pending()) == 1
+        await app.close()
+
+    run(program())
 
 
 def test_handlers_that_run_may_finish_when_a_worker_stops(app, name):

@@ -28,6 +28,7 @@ LARGEST_READ: Final = 1000  # Messages in one reply.
 MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be larger, and comes alone then.
 DUE_S: Final = 1.0  # How often the second loop looks at least.
 SHORTEST_PAUSE_S: Final = 0.005
+ARRIVING_S: Final = 0.1  # A read that was sent so long ago has reached the server.
 
 
 class Consumer:
@@ -58,6 +59,7 @@ class Consumer:
         self.taking = asyncio.Lock()  # Held by the second loop while it is given messages.
         self.has_claim = False
         self.has_strays = False  # The answer to a read was lost: messages may be ours without our knowing.
+        self.read_sent_s = 0.0  # When the read under way was sent; 0: none is.
         self.loops: list[asyncio.Task[None]] = []
 
     @property
@@ -87,21 +89,24 @@ class Consumer:
                 await self.outage.pause(error)
 
     def start(self) -> None:
-        self.loops = [asyncio.ensure_future(self.read_for_ever()), asyncio.ensure_future(self.look_after_time())]
+        self.loops = [asyncio.ensure_future(self.read_until_told()), asyncio.ensure_future(self.look_after_time())]
 
     # The first loop
 
-    async def read_for_ever(self) -> None:
-        while True:
+    async def read_until_told(self) -> None:
+        while not self.runner.is_stopping:
             count = await self.wait_for_room()
             try:
                 if self.has_strays:
                     await self.give_strays_back()
                 request = self.source.read_request(count, BLOCK_MS, claims=self.has_claim)
+                self.read_sent_s = time.monotonic()
                 reply = await self.client.run(request.run())
+                self.read_sent_s = 0.0
                 self.outage.over()
                 await self.take(self.source, reply)
             except HeadraceError as error:
+                self.read_sent_s = 0.0
                 await self.heal(self.source, error)
                 self.has_strays = self.has_strays or isinstance(error, ConnectionLost)
 
@@ -245,7 +250,10 @@ class Consumer:
     # Ending
 
     async def stop_reading(self) -> None:
+        """A read under way is broken off, but not before the server has it: what it brings must be found as a stray."""
         self.runner.is_stopping = True
+        if self.read_sent_s:
+            await asyncio.sleep(max(0.0, self.read_sent_s + ARRIVING_S - time.monotonic()))
         for loop in self.loops:
             loop.cancel()
         await asyncio.gather(*self.loops, return_exceptions=True)
@@ -261,17 +269,10 @@ class Consumer:
                 runner.counters.released += await source.release(ids)
                 source.held.clear()
                 await source.release(await source.find_strays())
-                if not await self.client.run(pending_of(source)):
-                    await self.client.run(requests.delete_consumer(source.stream, source.group, source.consumer).run())
+                await source.remove_name()
             except (NotFound, CommandError):
                 continue  # The stream or the group is gone, or was never there: nothing is left to give back.
 
     async def wait_for_settlements(self) -> None:
         for settler in self.runner.settlers.values():
             await settler.flush()
-
-
-def pending_of(source: Source) -> Any:
-    return requests.pending(
-        source.stream, source.group, start="-", end="+", count=1, min_idle_ms=0, consumer=source.consumer
-    ).run()

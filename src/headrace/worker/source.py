@@ -138,6 +138,10 @@ class Source:
         flow = worker_steps.release(self.client._facts, self.stream, self.group, self.consumer, ids)
         return sum(await self.client.run(flow)) if ids else 0
 
+    async def remove_name(self) -> None:
+        """Our name leaves the group, unless something is pending with it: checked in the same step, or it were lost."""
+        await self.client.run(worker_steps.sweep(self.client._facts, self.stream, self.group, 0, self.consumer))
+
     async def find_strays(self) -> list[str]:
         """Entries that are pending with us though we do not know them: the answer that brought them was lost.
 
