@@ -19,7 +19,7 @@ async def open_port(listener: Listener, host: str, port: int) -> asyncio.Server:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ConfigError(
-                f"Port {port} on {host} is already in use. Stop the other server, or choose another port with --port."
+                f"Port {port} on {host} is already in use. Stop the other server, or choose another port."
             ) from error
         raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
 
