@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def url(folder: Path) -> Iterator[str]:
     yield f"embedded:{folder}"
-    assert not HOSTS, "a client was left open"
+    assert folder not in HOSTS, "a client was left open"
 
 
 def host_pid(folder: Path) -> int | None:
@@ -100,11 +100,11 @@ def test_many_threads_that_open_the_folder_at_once_share_it(url: str) -> None:
         assert client.stream("orders").length() == 24
 
 
-def test_calls_of_one_turn_of_an_event_loop_share_one_write(url: str) -> None:
+def test_calls_of_one_turn_of_an_event_loop_share_one_write(url: str, folder: Path) -> None:
     async def add_all() -> int:
         async with AsyncClient(url) as client:
             await client.ping()
-            [host] = HOSTS.values()
+            host = HOSTS[folder]
             before = host.broker.durability.folder.sequence
             await asyncio.gather(*[client.stream("orders").add({"a": "b"}) for _ in range(100)])
             return host.broker.durability.folder.sequence - before
@@ -113,11 +113,11 @@ def test_calls_of_one_turn_of_an_event_loop_share_one_write(url: str) -> None:
 
 
 def test_an_interrupted_write_is_undone_or_done_and_the_folder_is_used_again(
-    url: str, monkeypatch: pytest.MonkeyPatch
+    url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Client(url) as client, Client(url) as other:
         client.stream("orders").add({"item": "tea"})
-        [host] = HOSTS.values()
+        host = HOSTS[folder]
 
         def interrupt(_: list[bytes]) -> bool:
             raise KeyboardInterrupt
@@ -128,7 +128,7 @@ def test_an_interrupted_write_is_undone_or_done_and_the_folder_is_used_again(
         client.stream("orders").add({"item": "sugar"})
 
         assert [entry.fields["item"] for entry in other.stream("orders").range()] == ["tea", "sugar"]
-        assert [*HOSTS.values()] != [host]
+        assert HOSTS[folder] is not host
 
 
 def test_a_program_that_never_closes_leaves_nothing_behind(url: str, folder: Path) -> None:
