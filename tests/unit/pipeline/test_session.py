@@ -60,14 +60,14 @@ def test_a_missing_bash_is_told(tmp_path: Path) -> None:
         check_shell({"PATH": str(tmp_path)})
 
 
-TELL = "import sys; print(sys.executable, sys.prefix)"
+TELL = "import sys; print(sys.executable, sys.prefix, sep=chr(10))"
 
 
 def test_workers_run_the_python_of_the_driver_and_find_headrace() -> None:
     found = variables({"PATH": os.environ["PATH"], "PYTHONPATH": "mine"}, is_local=True)
 
     told = subprocess.run([found["PYSPARK_PYTHON"], "-c", TELL], check=True, capture_output=True, text=True, env={})
-    assert told.stdout.split() == [sys.executable, sys.prefix]
+    assert told.stdout.splitlines() == [sys.executable, sys.prefix]
     assert found["SPARK_LOCAL_IP"] == "127.0.0.1"
     first, *rest = found["PYTHONPATH"].split(os.pathsep)
     assert Path(first, "headrace", "pipeline").is_dir() and Path(first, "pyspark_headrace").is_dir()
