@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -158,28 +158,19 @@ class FolderTransport(Seats):
             time.sleep(POLL_S)
 
     def call(self, request: Request[Any], timeout_s: float) -> Any:
-        deadline_s = time.monotonic() + timeout_s
-        while True:
-            seat = self.sit()
-            try:
-                return seat.transport.call(request, timeout_s)
-            except Unreachable:  # Nothing was sent.
-                seat.is_doubtful = True
-                self.check_time(deadline_s)
-                time.sleep(POLL_S)
-            except ConnectionLost:
-                seat.is_doubtful = True
-                raise
-            except ClientClosed as error:
-                raise self.closed(seat) from error
+        return self.on_a_seat(lambda transport: transport.call(request, timeout_s), timeout_s)
 
     def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
+        replies: list[Any] = self.on_a_seat(lambda transport: transport.call_many(requests, timeout_s), timeout_s)
+        return replies
+
+    def on_a_seat(self, call: Callable[[Any], Any], timeout_s: float) -> Any:
+        """Make a call where there is a host; what could not be sent goes to the next one."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             seat = self.sit()
             try:
-                replies: list[Any] = seat.transport.call_many(requests, timeout_s)
-                return replies
+                return call(seat.transport)
             except Unreachable:  # Nothing was sent.
                 seat.is_doubtful = True
                 self.check_time(deadline_s)
@@ -259,28 +250,19 @@ class AsyncFolderTransport(Seats):
             await asyncio.sleep(POLL_S)
 
     async def call(self, request: Request[Any], timeout_s: float) -> Any:
-        deadline_s = time.monotonic() + timeout_s
-        while True:
-            seat = await self.sit()
-            try:
-                return await seat.transport.call(request, timeout_s)
-            except Unreachable:  # Nothing was sent.
-                seat.is_doubtful = True
-                self.check_time(deadline_s)
-                await asyncio.sleep(POLL_S)
-            except ConnectionLost:
-                seat.is_doubtful = True
-                raise
-            except ClientClosed as error:
-                raise self.closed(seat) from error
+        return await self.on_a_seat(lambda transport: transport.call(request, timeout_s), timeout_s)
 
     async def call_many(self, requests: Sequence[Request[Any]], timeout_s: float) -> list[Any]:
+        replies: list[Any] = await self.on_a_seat(lambda transport: transport.call_many(requests, timeout_s), timeout_s)
+        return replies
+
+    async def on_a_seat(self, call: Callable[[Any], Awaitable[Any]], timeout_s: float) -> Any:
+        """Make a call where there is a host; what could not be sent goes to the next one."""
         deadline_s = time.monotonic() + timeout_s
         while True:
             seat = await self.sit()
             try:
-                replies: list[Any] = await seat.transport.call_many(requests, timeout_s)
-                return replies
+                return await call(seat.transport)
             except Unreachable:  # Nothing was sent.
                 seat.is_doubtful = True
                 self.check_time(deadline_s)
