@@ -24,7 +24,7 @@ spark: preflight ## Add Spark, and a Java for it, to .venv.
 preflight:
 	@tools/preflight.sh
 
-demo: setup ## Start a broker, watch a group survive a killed consumer, and archive it all with Spark.
+demo: setup ## Watch workers bill each order once though one is killed; then archive it all with Spark.
 	@"$$("$(PYTHON)" tools/setup.py python)" examples/demo.py
 
 test: ## Lint, all tests on the plain build, core tests again on the compiled build.
