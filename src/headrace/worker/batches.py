@@ -72,7 +72,7 @@ class BatchRunner(Runner):
             for delivery in batch:
                 await self.failed(delivery, error)
         finally:
-            self.ended()
+            self.place_is_free()
 
     async def decode_all(self, batch: list[Delivery]) -> tuple[list[Delivery], list[Any]]:
         """Those that fit, and what they became."""
@@ -103,6 +103,6 @@ class BatchRunner(Runner):
         clause = Ack([delivery.id for delivery in open_ones], adds)
         self.settlers[batch[0].stream].settle(clause, *open_ones)
 
-    def ended(self) -> None:
+    def place_is_free(self) -> None:
         self.running -= 1
         self.start_more()

@@ -26,13 +26,14 @@ class TryAgain:
 class GiveUp:
     error: str
     traceback: str
+    is_hopeless: bool = False  # No other try could help, as the handler said or its payload shows.
 
 
 def decide(error: BaseException, attempt: int, retries: Retries, chance: float) -> TryAgain | GiveUp:
     """N retries are N + 1 runs. `chance`, from 0 to 1, spreads the pauses."""
     is_hopeless = isinstance(error, (Bury, Misfit))
     if is_hopeless or attempt > retries.count:
-        return GiveUp(describe(error), "" if is_hopeless else describe_traceback(error))
+        return GiveUp(describe(error), "" if is_hopeless else describe_traceback(error), is_hopeless)
     if isinstance(error, Retry) and error.after_ms is not None:
         return TryAgain(error.after_ms, describe(error))
     return TryAgain(retries.pause_ms(attempt, chance), describe(error))

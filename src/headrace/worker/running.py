@@ -144,7 +144,7 @@ class Runner:
             self.settlers[delivery.stream].ack(delivery)
         finally:
             self.tasks.discard(delivery.task)
-            self.ended()
+            self.ended(delivery)
 
     async def run_full(self, delivery: Delivery) -> None:
         try:
@@ -156,10 +156,13 @@ class Runner:
             await self.failed(delivery, error)
         finally:
             self.tasks.discard(delivery.task)
-            self.ended()
+            self.ended(delivery)
 
-    def ended(self) -> None:
-        """There is a place for the next."""
+    def ended(self, delivery: Delivery) -> None:  # noqa: ARG002 - a runner of ordered messages looks at it.
+        """Its run is over, whatever came of it."""
+        self.place_is_free()
+
+    def place_is_free(self) -> None:
         self.running -= 1
         if self.waiting:
             self.start_more()
@@ -237,19 +240,26 @@ class Runner:
         inside = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self.pool, lambda: inside.run(call_plain, handler.function, arguments))
-        if handler.timeout_ms is None:
-            return await asyncio.shield(future)
-        done, _ = await asyncio.wait({future}, timeout=handler.timeout_ms / 1000)
+        limit_s = None if handler.timeout_ms is None else handler.timeout_ms / 1000
+        try:
+            done, _ = await asyncio.wait({future}, timeout=limit_s)
+        except asyncio.CancelledError:
+            self.keep_place(future)
+            raise
         if done:
             return future.result()
-        self.running += 1  # Until the thread is back.
+        self.keep_place(future)
+        raise TimeoutError(f"ran longer than its time limit of {limit_s:g} s; its thread goes on")
+
+    def keep_place(self, future: "asyncio.Future[Any]") -> None:
+        """Until the thread is back."""
+        self.running += 1
         future.add_done_callback(self.thread_is_back)
-        raise TimeoutError(f"ran longer than its time limit of {handler.timeout_ms / 1000:g} s; its thread goes on")
 
     def thread_is_back(self, future: "asyncio.Future[Any]") -> None:
         if not future.cancelled():
             future.exception()  # Too late for it to matter.
-        self.ended()
+        self.place_is_free()
 
     def context(self, delivery: Delivery) -> Context:
         return Context(self.handler, delivery, self.commit)
@@ -289,9 +299,12 @@ class Runner:
         self.counters.failed += 1
         decision = decide(error, delivery.attempt, self.handler.retries, random.random())  # noqa: S311 - spreads load.
         if isinstance(decision, GiveUp):
-            await self.bury(delivery, decision, delivery.attempt)
+            await self.give_up(delivery, decision, delivery.attempt)
         else:
             await self.retry(delivery, decision, delivery.attempt)
+
+    async def give_up(self, delivery: Delivery, decision: GiveUp, attempt: int) -> None:
+        await self.bury(delivery, decision, attempt)
 
     async def retry(self, delivery: Delivery, decision: TryAgain, attempt: int) -> None:
         events.warning(

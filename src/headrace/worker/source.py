@@ -11,6 +11,7 @@ from typing import Any, Final
 from headrace.app.delivery import Delivery
 from headrace.client import flows, requests, worker_steps
 from headrace.client.async_client import AsyncClient
+from headrace.client.client import Client
 from headrace.client.requests import Request, Word
 from headrace.client.worker_keys import group_keys
 from headrace.client.worker_steps import Due, Started
@@ -130,6 +131,21 @@ class Source:
                 if not future.done():
                     future.set_result(one)
         self.start_task = None
+
+    # Keeping
+
+    def extend(self, client: Client) -> None:
+        """For the thread of the leases, with its own client."""
+        now_s = time.monotonic()
+        oldest_s = now_s - self.lease_ms / 3000
+        held = list(self.held.values())  # One step for the interpreter: no lock is needed.
+        aging = [delivery for delivery in held if 0 < delivery.leased_s <= oldest_s]
+        for place in range(0, len(aging), worker_steps.MOST):
+            part = aging[place : place + worker_steps.MOST]
+            ids = [delivery.id for delivery in part]
+            flow = worker_steps.extend(client._facts, self.stream, self.group, self.consumer, ids)
+            for delivery, is_ours in zip(part, client.run(flow), strict=True):
+                delivery.leased_s = now_s if is_ours else 0.0  # Settled this moment, or lost: then settling is refused.
 
     # Giving back
 

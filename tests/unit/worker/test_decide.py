@@ -29,8 +29,8 @@ def test_a_handler_may_ask_for_its_own_pause_which_still_counts_as_a_run():
 
 
 def test_what_no_other_try_can_help_is_given_up_at_once():
-    assert decide(Bury("no such customer"), 1, Retries(3), 0.5) == GiveUp("no such customer", "")
-    assert decide(Misfit("no Order"), 1, Retries(3), 0.5) == GiveUp("no Order", "")
+    assert decide(Bury("no such customer"), 1, Retries(3), 0.5) == GiveUp("no such customer", "", is_hopeless=True)
+    assert decide(Misfit("no Order"), 1, Retries(3), 0.5) == GiveUp("no Order", "", is_hopeless=True)
 
 
 def test_errors_that_are_no_exceptions_count_too():
