@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from headrace import App
+from headrace import App, Client
 from headrace.cli import main
 from support.command_line import Ended
 from support.worker_programs import run, until
@@ -43,6 +43,17 @@ def letters(url, name):
             await until(lambda: worker.counters[name, "billing"].buried == 3)
 
     run(program())
+
+
+def test_a_stream_or_a_group_that_is_missing_is_told(shell, name, url):
+    for words in (("ls",), ("replay",), ("drop", "--all")):
+        missing = shell(words[0], name, "billing", *words[1:])
+        assert (missing.code, missing.out) == (3, "") and f"there is no stream '{name}'" in missing.err
+    with Client(url) as client:
+        client.stream(name).publish(1)
+        assert shell("ls", name, "billing").code == 3
+        client.stream(name).group("billing").create(start="0")
+    assert shell("ls", name, "billing").code == 0
 
 
 @pytest.mark.usefixtures("letters")

@@ -1,4 +1,4 @@
-"""The steps of workers through the client, on every deployment. What each of them does: support/worker_rows.py."""
+"""The steps of workers through the client, on every deployment. What each of them does: support/worker_rows/."""
 
 from __future__ import annotations
 

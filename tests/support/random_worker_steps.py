@@ -36,7 +36,7 @@ def worker_step(random: Random) -> Command:
     return random.choice(
         [
             [b"HR.DUE", *place, consumer, b"COUNT", random.choice([b"1", b"9"])],
-            [b"HR.START", *place, consumer, *ids],
+            [b"HR.START", *place, consumer, *random.choice([[], [b"RECORDED"]]), *ids],
             [b"HR.EXTEND", *place, consumer, *ids],
             [b"HR.RELEASE", *place, consumer, *ids],
             [b"HR.SWEEP", *place, b"IDLE", random.choice([b"0", b"2000"])],

@@ -30,7 +30,7 @@ def random_op(random: Random, known: int) -> Op:
         [
             ("add",), ("add",), ("add",), ("later",), ("read", consumer, random.choice([1, 2, 5])),
             ("read", consumer, random.choice([1, 2, 5])), ("claim", consumer, numbers), ("claim", consumer, numbers),
-            ("delete", numbers[:1]), ("start", consumer, numbers), ("start", consumer, numbers),
+            ("delete", numbers[:1]), ("start", consumer, numbers), ("start", consumer, numbers, True),
             ("extend", consumer, numbers), ("release", consumer, numbers), ("release", consumer, numbers),
             ("due", consumer), ("due", consumer), ("sweep",), ("pass_time",), ("read_other",), ("ack_other", numbers),
             *[("settle", consumer, random.randrange(8) == 0, random_clauses(random, known)) for _ in range(6)],
@@ -125,8 +125,9 @@ class Server:
     def delete(self, numbers: list[int]) -> Any:
         return self.steps("XDEL", self.key, *[self.name_of(number) for number in numbers])
 
-    def start(self, consumer: str, numbers: list[int]) -> Any:
-        rows = self.steps("HR.START", self.key, "g", consumer, *[self.name_of(number) for number in numbers])
+    def start(self, consumer: str, numbers: list[int], is_recorded: bool = False) -> Any:
+        words = ["RECORDED"] if is_recorded else []
+        rows = self.steps("HR.START", self.key, "g", consumer, *words, *[self.name_of(number) for number in numbers])
         return [(attempt if attempt >= 0 else "wait", error) for attempt, error in rows]
 
     def extend(self, consumer: str, numbers: list[int]) -> Any:
@@ -281,10 +282,10 @@ class Model:
         held = self.held["g"].get(number)
         return held is not None and held.consumer == consumer
 
-    def start(self, consumer: str, numbers: list[int]) -> Any:
-        return [self.start_one(consumer, number) for number in numbers]
+    def start(self, consumer: str, numbers: list[int], is_recorded: bool = False) -> Any:
+        return [self.start_one(consumer, number, is_recorded) for number in numbers]
 
-    def start_one(self, consumer: str, number: int) -> Any:
+    def start_one(self, consumer: str, number: int, is_recorded: bool) -> Any:
         if not self.is_ours(consumer, number):
             return 0, b""
         if self.times.get(number):
@@ -293,7 +294,7 @@ class Model:
         deliveries = self.held["g"][number].deliveries
         record = self.records.get(number)
         if record is None:
-            record = Record(1 if deliveries == 1 else 2)
+            record = Record(1 if deliveries == 1 or is_recorded else 2)
         elif record.deliveries != deliveries:
             record.count += 1
         record.deliveries = deliveries

@@ -48,6 +48,11 @@ class Handler:
     def name(self) -> str:
         return name_of(self.function)
 
+    @property
+    def runs_once(self) -> bool:
+        """Whether a message may be tried only once: then every try is written down before it begins."""
+        return self.retries.count == 0
+
     def signature(self, provided: Mapping[Any, Any]) -> Signature:
         return resolve(self.name, self.parameters, provided, is_batch=self.batch is not None)
 

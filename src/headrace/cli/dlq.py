@@ -160,11 +160,14 @@ def choose(broker: "Client", stream: str, group: str, ids: list[str] | None, whe
 
 
 def letters_of(broker: "Client", stream: str, group: str, test: "Where | None") -> "Iterator[DeadLetter]":
-    from headrace.client import dead_letters
+    """Where there are none, the group must be there: a name that was mistyped has no dead letters either."""
+    from headrace.client import dead_letters, flows
 
     after = ""
     while True:
         letters = broker.run(dead_letters.page(stream, group, after))
+        if not letters and not after:
+            broker.run(flows.find_group(stream, group))
         yield from (letter for letter in letters if test is None or test(letter))
         if len(letters) < dead_letters.PAGE:
             return

@@ -111,8 +111,13 @@ def due(facts: Facts, stream: str, group: str, consumer: str, count: int) -> Flo
     return (yield from call(facts, "DUE", stream, keys, (group, consumer, "COUNT", min(count, MOST)), decode))
 
 
-def start(facts: Facts, stream: str, group: str, consumer: str, ids: Sequence[str]) -> Flow[list[Started]]:
-    """Which attempt this is, for entries that were delivered before. It is on record before the handler runs."""
+def start(
+    facts: Facts, stream: str, group: str, consumer: str, ids: Sequence[str], *, is_recorded: bool = False
+) -> Flow[list[Started]]:
+    """Which attempt this is. It is on record before the handler runs.
+
+    A redelivered entry without a record counts as tried once; when every first try is told too, as never tried.
+    """
     groups = group_keys(stream, group)
 
     def decode(reply: Any) -> list[Started]:
@@ -120,7 +125,7 @@ def start(facts: Facts, stream: str, group: str, consumer: str, ids: Sequence[st
 
     started: list[Started] = []
     for part in parts_of(ids):
-        words = (group, consumer, *part)
+        words = (group, consumer, *(("RECORDED",) if is_recorded else ()), *part)
         started += yield from call(facts, "START", stream, (groups.due, groups.attempts), words, decode)
     return started
 

@@ -15,7 +15,7 @@ from headrace.commands.hr_keys import GroupKeys
 from headrace.commands.hr_steps import LAST_MS, NO, YES, Holding, Step, all_zero, find_holding
 from headrace.commands.outcome import Outcome
 from headrace.commands.sorted_sets import find_sorted_set
-from headrace.commands.spec import command, key, many, text
+from headrace.commands.spec import command, key, many, optional, text, word
 from headrace.engine.group import RELEASED_MS
 from headrace.engine.ids import id_of
 from headrace.journal.record import ACK, encode_record
@@ -24,6 +24,7 @@ from headrace.wire.encoder import encode_array, encode_bulk, encode_integer
 NOT_OURS: Final = encode_array([NO, encode_bulk(b"")])
 LONGEST_NUMBER: Final = 15  # Digits, which Lua's doubles hold exactly.
 NOT_TRIED: Final = b"0"  # The record of an entry that was given back before it ever ran.
+RECORDED: Final = b"RECORDED"
 
 
 class Attempts:
@@ -48,9 +49,10 @@ def read_number(digits: bytes) -> int:
 
 
 @command(
-    "HR.START", key("RW update", "stream"), text("group"), text("consumer"), many(text("id")),
+    "HR.START", key("RW update", "stream"), text("group"), text("consumer"),
+    optional(word("RECORDED")), many(text("id")),
     group="headrace", flags="write fast", categories="stream", since="0.1.0", complexity="O(1) for each ID",
-    summary="Tell which attempt this is, before entries that were delivered before are tried once more.",
+    summary="Tell which attempt this is, before entries are tried.",
 )  # fmt: skip
 def hr_start(ctx: Call, argv: list[bytes]) -> Outcome:
     """Per ID the attempt, counted from 1, and the error of the one before or an empty text.
@@ -58,12 +60,16 @@ def hr_start(ctx: Call, argv: list[bytes]) -> Outcome:
     0 when it is no longer this consumer's. A negative number when it is to wait: not before so many milliseconds.
 
     The attempt is on record from now on: if the consumer dies, the next one is told a higher number. An entry that was
-    delivered before and has no record counts as tried once, unless it was given back by HR.RELEASE before it ran.
+    delivered before and has no record counts as tried once, unless it was given back by HR.RELEASE before it ran. With
+    RECORDED it counts as never tried: for a group whose consumers tell the first try of every entry too.
     Repeating the step before the next delivery changes nothing.
     """
     keys = GroupKeys(argv[1], argv[2])
     due = find_sorted_set(ctx, keys.due)
     find_hash(ctx, keys.attempts)  # Refuses another type before anything changes.
+    is_recorded = len(argv) > 5 and argv[4].upper() == RECORDED
+    if is_recorded:
+        argv = argv[:4] + argv[5:]
     held = find_holding(ctx, argv)
     if held is None:
         return Outcome(encode_array([NOT_OURS] * (len(argv) - 4)))
@@ -82,7 +88,7 @@ def hr_start(ctx: Call, argv: list[bytes]) -> Outcome:
             continue
         started.append(name)
         before = find_record(ctx, keys.attempts, name)
-        record = count_attempt(before, delivery.count)
+        record = count_attempt(before, delivery.count, is_recorded)
         if record.encode() != before:
             step.set_fields(keys.attempts, [name, record.encode()])
         replies.append(encode_array([encode_integer(record.count), encode_bulk(record.error)]))
@@ -90,9 +96,9 @@ def hr_start(ctx: Call, argv: list[bytes]) -> Outcome:
     return step.outcome(encode_array(replies))
 
 
-def count_attempt(before: bytes | None, deliveries: int) -> Attempts:
+def count_attempt(before: bytes | None, deliveries: int, is_recorded: bool) -> Attempts:
     if before is None:
-        record = Attempts(b"1" if deliveries <= 1 else b"2")
+        record = Attempts(b"1" if deliveries <= 1 or is_recorded else b"2")
     else:
         record = Attempts(before)
         if record.deliveries != deliveries:

@@ -64,15 +64,22 @@ class BatchRunner(Runner):
 
     async def run_batch(self, batch: list[Delivery]) -> None:
         try:
-            if not batch[0].is_again or await self.begin(batch[0]):
-                batch, messages = await self.decode_all(batch)
-                if batch:
-                    await self.batch_succeeded(batch, await self.call(batch, messages))
+            batch = await self.begin_all(batch)
+            batch, messages = await self.decode_all(batch)
+            if batch:
+                await self.batch_succeeded(batch, await self.call(batch, messages))
         except BaseException as error:
             for delivery in batch:
                 await self.failed(delivery, error)
         finally:
             self.place_is_free()
+
+    async def begin_all(self, batch: list[Delivery]) -> list[Delivery]:
+        """Those that may run now."""
+        if not self.must_begin(batch[0]):
+            return batch
+        may_run = await asyncio.gather(*[self.begin(delivery) for delivery in batch])
+        return [delivery for delivery, may in zip(batch, may_run, strict=True) if may]
 
     async def decode_all(self, batch: list[Delivery]) -> tuple[list[Delivery], list[Any]]:
         """Those that fit, and what they became."""

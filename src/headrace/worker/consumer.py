@@ -44,9 +44,11 @@ class Consumer:
         self.runner = kind(app, handler, values, outage, self.changed)
         self.runner.is_cluster = client.url.startswith("redis+cluster") or client.url.startswith("rediss+cluster")
         keep_ms = app.keep_of(handler)
-        self.source = Source(client, handler.stream, handler.group, name, handler.lease_ms)
         again = group_keys(handler.stream, handler.group).again
-        self.again = Source(client, again, handler.group, name, handler.lease_ms)
+        self.source, self.again = [
+            Source(client, stream, handler.group, name, handler.lease_ms, is_recorded=handler.runs_once)
+            for stream in (handler.stream, again)
+        ]
         self.runner.add_source(self.source, keep=keep_ms is not None)
         self.runner.add_source(self.again, keep=False)
         running = handler.concurrency * (handler.batch or 1)
@@ -157,7 +159,7 @@ class Consumer:
         if isinstance(error, ConnectionLost):
             await self.outage.pause(error)
             return
-        events.error("call_refused", stream=source.stream, group=source.group, error=error)
+        self.outage.refused(source.stream, source.group, error)
         await asyncio.sleep(REFUSED_PAUSE_S)
 
     async def give_strays_back(self) -> None:

@@ -13,6 +13,7 @@ from headrace.errors import Misfit
 LONGEST_ERROR: Final = 1000  # Letters kept of an error,
 LONGEST_TRACEBACK: Final = 16_000  # and of its traceback: the end tells most.
 OUR_FOLDERS: Final = (str(Path(__file__).parent), str(Path(concurrent.futures.__file__).parent))
+BEFORE_TRACEBACK: Final = "\0"  # In the record of a message that was given up and could not be buried yet.
 WORKER_ENDED: Final = "a worker ended while it ran this message"
 
 
@@ -20,6 +21,7 @@ WORKER_ENDED: Final = "a worker ended while it ran this message"
 class TryAgain:
     delay_ms: int
     error: str
+    record: str = ""  # What is kept of it until then, when that is more than the error.
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,16 @@ def decide(error: BaseException, attempt: int, retries: Retries, chance: float) 
     if isinstance(error, Retry) and error.after_ms is not None:
         return TryAgain(error.after_ms, describe(error))
     return TryAgain(retries.pause_ms(attempt, chance), describe(error))
+
+
+def write_given_up(decision: GiveUp) -> str:
+    """As the last error of a message that is to be buried later: what its dead letter is going to tell."""
+    return decision.error.replace(BEFORE_TRACEBACK, " ") + BEFORE_TRACEBACK + decision.traceback
+
+
+def read_given_up(last_error: str) -> GiveUp:
+    error, _, trace = last_error.partition(BEFORE_TRACEBACK)
+    return GiveUp(error, trace)
 
 
 def describe(error: BaseException) -> str:

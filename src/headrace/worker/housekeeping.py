@@ -51,7 +51,7 @@ class Housekeeper:
                 except ConnectionLost:
                     break
                 except HeadraceError as error:
-                    events.warning("housekeeping_failed", stream=consumer.handler.stream, error=error)
+                    consumer.outage.refused(consumer.handler.stream, consumer.handler.group, error)
 
     async def wait(self) -> None:
         """A second; meanwhile, what comes into an outbox is sent on at once."""

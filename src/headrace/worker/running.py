@@ -1,7 +1,9 @@
 """Running: messages that were read become tasks, at most `concurrency` at once, and every ending is settled.
 
 A message that comes for the first time runs at once. One that was delivered before is asked for its attempt first,
-which the server writes down before the handler begins: so a message that kills its worker is counted.
+which the server writes down before the handler begins: so a message that kills its worker is counted. Where a message
+may run only once (retries=0) that is done for every message, so that one which was only read in advance by a worker
+that died is known to have never run.
 """
 
 import asyncio
@@ -26,7 +28,7 @@ from headrace.errors import CommandError, ConnectionLost, HeadraceError, LeaseLo
 from headrace.worker import events
 from headrace.worker.burying import Burial
 from headrace.worker.counters import Counters
-from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide, describe
+from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide, describe, read_given_up, write_given_up
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.settling import Settler
 from headrace.worker.source import Source
@@ -73,6 +75,7 @@ class Runner:
         handler, signature = self.handler, self.signature
         return (
             handler.is_async and handler.timeout_ms is None and handler.publish_to is None and handler.batch is None
+            and not handler.runs_once
             and signature.message is not None and signature.context is None and not signature.injected
             and not self.has_settle_hooks and not self.hooks.has("before_process", "after_process")
         )  # fmt: skip
@@ -148,7 +151,7 @@ class Runner:
 
     async def run_full(self, delivery: Delivery) -> None:
         try:
-            if not delivery.is_again or await self.begin(delivery):
+            if not self.must_begin(delivery) or await self.begin(delivery):
                 message = None if self.signature.message is None else self.signature.decode(delivery)
                 result = await self.call([delivery], message)
                 await self.succeeded(delivery, result)
@@ -167,6 +170,9 @@ class Runner:
         if self.waiting:
             self.start_more()
 
+    def must_begin(self, delivery: Delivery) -> bool:
+        return delivery.is_again or self.handler.runs_once
+
     async def begin(self, delivery: Delivery) -> bool:
         """Write down which attempt this is. False: not now, or not ours; or it has had all its attempts."""
         source = self.settlers[delivery.stream].source
@@ -181,7 +187,7 @@ class Runner:
                 self.on_change()
                 return False
             except CommandError as error:  # Not its fault: it costs no attempt.
-                events.error("call_refused", stream=delivery.stream, group=self.handler.group, error=error)
+                self.outage.refused(delivery.stream, self.handler.group, error)
                 await asyncio.sleep(REFUSED_PAUSE_S)
         if started.attempt <= 0:
             if started.wait_ms:
@@ -189,10 +195,10 @@ class Runner:
             source.drop(delivery)
             self.on_change()
             return False
-        delivery.attempt, delivery.last_error = started.attempt, started.last_error
+        delivery.attempt, delivery.last_error = started.attempt, read_given_up(started.last_error).error
         if started.attempt > self.handler.retries.count + 1:
             delivery.attempt = self.handler.retries.count + 1
-            await self.bury(delivery, GiveUp(started.last_error or WORKER_ENDED, ""), started.attempt)
+            await self.bury(delivery, read_given_up(started.last_error or WORKER_ENDED), started.attempt)
             return False
         return True
 
@@ -313,7 +319,7 @@ class Runner:
         )  # fmt: skip
         if self.has_settle_hooks:
             await self.run_hooks("before_retry", delivery, decision.error)
-        clause = worker_steps.Retry(delivery.id, decision.delay_ms, attempt, decision.error)
+        clause = worker_steps.Retry(delivery.id, decision.delay_ms, attempt, decision.record or decision.error)
         self.settlers[delivery.stream].settle(clause, delivery)
 
     async def bury(self, delivery: Delivery, decision: GiveUp, attempt: int) -> None:
@@ -328,7 +334,7 @@ class Runner:
             events.error("on_bury_failed", stream=delivery.stream, id=delivery.id, error=describe(error))
             kept = max(attempt, self.handler.retries.count + 1)  # So the next time it is told at once.
             pause_ms = self.handler.retries.pause_ms(kept, random.random())  # noqa: S311 - spreads load.
-            await self.retry(delivery, TryAgain(pause_ms, decision.error), kept)
+            await self.retry(delivery, TryAgain(pause_ms, decision.error, write_given_up(decision)), kept)
             return
         events.error(
             "message_buried", stream=delivery.stream, group=self.handler.group, id=delivery.id,
@@ -379,7 +385,7 @@ class Runner:
             counters.retried += 1
             self.retry_in(clause.delay_ms)
             if self.has_settle_hooks:
-                self.spawn(self.run_hooks("after_retry", delivery, clause.error))
+                self.spawn(self.run_hooks("after_retry", delivery, read_given_up(clause.error).error))
         else:
             counters.buried += 1
             if self.has_settle_hooks:

@@ -5,7 +5,6 @@ that ends meanwhile gathers. It may be repeated after a lost answer without harm
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +12,6 @@ from headrace.app.delivery import Delivery
 from headrace.client import worker_steps
 from headrace.client.worker_steps import Ack, Clause
 from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
-from headrace.worker import events
 from headrace.worker.counters import Counters
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.source import Source
@@ -43,7 +41,6 @@ class Settler:
         self.clauses: list[tuple[Clause, list[Delivery]]] = []
         self.task: asyncio.Task[None] | None = None
         self.is_ending = False
-        self.tell_at_s = 0.0  # Refusals are told once in a pause, however many there are.
 
     def ack(self, delivery: Delivery) -> None:
         self.acks.append(delivery)
@@ -113,10 +110,7 @@ class Settler:
             for delivery in others[0][1]:
                 self.refused(delivery, error)
             return
-        now_s = time.monotonic()
-        if now_s >= self.tell_at_s:
-            self.tell_at_s = now_s + REFUSED_PAUSE_S
-            events.error("settlement_refused", stream=self.source.stream, group=self.source.group, error=error)
+        self.outage.refused(self.source.stream, self.source.group, error)
         asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self.try_again, acks, others)
 
     def try_again(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]]) -> None:

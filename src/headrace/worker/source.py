@@ -20,14 +20,20 @@ PAGE: Final = 1000
 
 
 class Source:
-    __slots__ = ("client", "stream", "group", "consumer", "lease_ms", "held", "held_bytes", "starting", "start_task")
+    __slots__ = (
+        "client", "stream", "group", "consumer", "lease_ms", "is_recorded", "held", "held_bytes", "starting",
+        "start_task",
+    )  # fmt: skip
 
-    def __init__(self, client: AsyncClient, stream: str, group: str, consumer: str, lease_ms: int) -> None:
+    def __init__(
+        self, client: AsyncClient, stream: str, group: str, consumer: str, lease_ms: int, *, is_recorded: bool
+    ) -> None:
         self.client = client
         self.stream = stream
         self.group = group
         self.consumer = consumer
         self.lease_ms = lease_ms
+        self.is_recorded = is_recorded  # Also the first try of every message is told before it runs.
         self.held: dict[str, Delivery] = {}
         self.held_bytes = 0
         self.starting: list[tuple[str, asyncio.Future[Started]]] = []
@@ -116,8 +122,9 @@ class Source:
         while self.starting:
             asked, self.starting = self.starting[:PAGE], self.starting[PAGE:]
             try:
+                ids = [entry_id for entry_id, _ in asked]
                 flow = worker_steps.start(
-                    self.client._facts, self.stream, self.group, self.consumer, [entry_id for entry_id, _ in asked]
+                    self.client._facts, self.stream, self.group, self.consumer, ids, is_recorded=self.is_recorded
                 )
                 started = await self.client.run(flow)
             except BaseException as error:  # Whatever it is, those who wait have to know.

@@ -1,4 +1,4 @@
-"""Every promise of the steps of workers (support/worker_rows.py), on every server that has them as commands."""
+"""Every promise of the steps of workers (support/worker_rows/), on every server that has them as commands."""
 
 from __future__ import annotations
 

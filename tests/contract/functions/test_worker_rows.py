@@ -1,4 +1,4 @@
-"""Every promise of the steps of workers (support/worker_rows.py), kept by worker_*.lua and delay.lua elsewhere."""
+"""Every promise of the steps of workers (support/worker_rows/), kept by worker_*.lua and delay.lua elsewhere."""
 
 from __future__ import annotations
 

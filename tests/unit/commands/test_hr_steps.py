@@ -1,6 +1,6 @@
 """HR.DUE, HR.START, HR.EXTEND, HR.RELEASE, HR.SETTLE, HR.SWEEP: what only a broker in memory can show.
 
-What they promise on every server is in tests/support/worker_rows.py.
+What they promise on every server is in tests/support/worker_rows/.
 """
 
 from __future__ import annotations

@@ -1,9 +1,16 @@
--- HR.START: which attempt this is, before entries that were delivered before are tried once more.
+-- HR.START: which attempt this is, before entries are tried.
 --
 -- KEYS   stream, due, attempts
--- ARGV   group, consumer, id…
+-- ARGV   group, consumer, [RECORDED], id…
 -- reply  per id [attempt, last error]; 0 when the consumer does not hold it, negative: not before so many ms
+--
+-- A redelivered entry without a record counts as tried once; with RECORDED, which says that every first try is told
+-- too, as never tried.
 
+local is_recorded = #ARGV > 3 and ARGV[3]:upper() == 'RECORDED'
+if is_recorded then
+  table.remove(ARGV, 3)
+end
 local key, due, attempts = KEYS[1], KEYS[2], KEYS[3]
 local ids, held, wrong = open_step(key, ARGV)
 local has_records, wrong_record = find_records(due, attempts)
@@ -27,7 +34,7 @@ for i, id in ipairs(ids) do
         count = count + 1
       end
     else
-      count, last_error = held[id] <= 1 and 1 or 2, ''
+      count, last_error = (held[id] <= 1 or is_recorded) and 1 or 2, ''
     end
     local after = write_attempts(count, held[id], last_error)
     if after ~= before then
