@@ -112,6 +112,14 @@ class LeaseLost(HeadraceError):
     """The message is no longer this worker's: its lease ran out and another has it. Nothing was changed."""
 
 
+class Fenced(CommandError):
+    """The consumer has registered again under its name, or is not registered. Nothing was changed."""
+
+
+class NoLanes(CommandError):
+    """The group is not set up for order per key. Nothing was changed."""
+
+
 class Unconfirmed(HeadraceError):
     """The message was added, but fewer replicas than asked for have confirmed it in time."""
 
@@ -135,6 +143,10 @@ def refusal(text: str, where: str) -> HeadraceError:
         return WrongType(text)
     if prefix in ("NOGROUP", "EMPTYKEY") or text == "no such key" or "requires the key to exist" in text:
         return NotFound(text)
+    if prefix == "FENCED":
+        return Fenced(text)
+    if prefix == "NOLANES":
+        return NoLanes(text)
     if has_prefix or not (prefix.isupper() and prefix.isalpha()):
         text = "ERR " + text
     return CommandError(text)

@@ -11,7 +11,13 @@ from .wire import ErrorReply, Wire
 
 WAYS = ("functions", "scripts")
 NO_NATIVES = Capabilities(
-    "redis", (7, 0), has_claim=False, has_ack_and_delete=False, has_native_steps=False, has_queues=False
+    "redis",
+    (7, 0),
+    has_claim=False,
+    has_ack_and_delete=False,
+    has_native_steps=False,
+    has_queues=False,
+    has_lanes=False,
 )
 
 

@@ -21,6 +21,7 @@ class Capabilities:
     has_ack_and_delete: bool  # XACKDEL
     has_native_steps: bool  # HR.*: our own broker
     has_queues: bool  # RQ.*: our own broker
+    has_lanes: bool  # LANE.*: our own broker
 
     @property
     def shown(self) -> str:
@@ -37,8 +38,9 @@ def probe() -> Flow[Capabilities]:
         commands = yield from requests.known_commands("x*").run()
         ours = yield from requests.known_commands("hr.*").run()
         queues = yield from requests.known_commands("rq.*").run()
+        lanes = yield from requests.known_commands("lane.*").run()
     except (CommandError, AccessDenied):
-        commands, ours, queues = set(), set(), set()
+        commands, ours, queues, lanes = set(), set(), set(), set()
     server, version = name_and_version(info)
     return Capabilities(
         server=server,
@@ -47,6 +49,7 @@ def probe() -> Flow[Capabilities]:
         has_ack_and_delete="XACKDEL" in commands,
         has_native_steps="HR.ADD" in ours,
         has_queues="RQ.PUSH" in queues,
+        has_lanes="LANE.TAKE" in lanes,
     )
 
 

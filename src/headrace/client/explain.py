@@ -14,6 +14,8 @@ from headrace.errors import CommandError, HeadraceError, NotFound, WrongType
 GROUP_AT: Final = {
     "XREADGROUP": 2, "XPENDING": 2, "XCLAIM": 2, "XAUTOCLAIM": 2, "XACK": 2, "XACKDEL": 2, "XNACK": 2,
     "XGROUP": 3, "XINFO": 3, "HR.DUE": 2, "HR.START": 2, "HR.EXTEND": 2, "HR.RELEASE": 2, "HR.SETTLE": 2, "HR.SWEEP": 2,
+    "LANE.CONFIG": 2, "LANE.REGISTER": 2, "LANE.TAKE": 2, "LANE.SETTLE": 2, "LANE.EXTEND": 2, "LANE.LEAVE": 2,
+    "LANE.PARK": 2, "LANE.RESUME": 2, "LANE.REBUILD": 2, "LANE.INFO": 2,
 }  # fmt: skip
 STEPS: Final = ("FCALL", "EVALSHA", "EVAL")  # Here it stands behind the keys, whose number is the third word.
 

@@ -227,10 +227,14 @@ def clause_words(clause: Clause) -> list[Word]:
         return ["RETRY", clause.id, clause.delay_ms, clause.attempt, encode_text(clause.error)]
     if isinstance(clause, Bury):
         return ["BURY", clause.id, encode_text(clause.error), encode_text(clause.traceback), clause.attempt]
-    words: list[Word] = ["ACK", len(clause.ids), *clause.ids]
-    for effect in clause.effects:
+    return ["ACK", len(clause.ids), *clause.ids, *effect_words(clause.effects, clause.adds)]
+
+
+def effect_words(effects: Sequence[Sequence[Word]], adds: Sequence[Add]) -> list[Word]:
+    words: list[Word] = []
+    for effect in effects:
         words += ["EFFECT", len(effect), *effect]
-    for add in clause.adds:
+    for add in adds:
         words += ["ADD", add.stream, "FIELDS", 2 * len(add.pairs)]
         for pair in add.pairs:
             words += pair

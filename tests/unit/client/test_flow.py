@@ -167,9 +167,9 @@ def test_keys_of_ours_lie_beside_the_stream(stream, key):
 # Capabilities
 
 
-def probe(info, commands, ours, queues=()):
+def probe(info, commands, ours, queues=(), lanes=()):
     facts = flows.Facts()
-    _, known = drive(flows.capabilities(facts), [info, commands, ours, queues])
+    _, known = drive(flows.capabilities(facts), [info, commands, ours, queues, lanes])
     assert drive(flows.capabilities(facts), []) == ([], known)  # Asked once.
     return known
 
@@ -178,12 +178,15 @@ def test_what_servers_can_do():
     old = probe(b"redis_version:7.0.15", [b"xadd"], [])
     new = probe(b"redis_version:8.6.3", [b"xadd", b"xackdel"], [])
     valkey = probe(b"redis_version:7.2.4\r\nvalkey_version:9.1.2", [b"xadd"], [])
-    ours = probe(b"redis_version:8.6.3\r\nheadrace_version:0.1", [b"xackdel"], [b"hr.add"], [b"rq.push"])
+    ours = probe(
+        b"redis_version:8.6.3\r\nheadrace_version:0.1", [b"xackdel"], [b"hr.add"], [b"rq.push"], [b"lane.take"]
+    )
 
-    assert old == Capabilities("redis", (7, 0, 15), False, False, False, False)
-    assert new == Capabilities("redis", (8, 6, 3), True, True, False, False)
-    assert valkey == Capabilities("valkey", (9, 1, 2), False, False, False, False)
-    assert (ours.server, ours.has_claim, ours.has_native_steps, ours.has_queues) == ("headrace", True, True, True)
+    assert old == Capabilities("redis", (7, 0, 15), False, False, False, False, False)
+    assert new == Capabilities("redis", (8, 6, 3), True, True, False, False, False)
+    assert valkey == Capabilities("valkey", (9, 1, 2), False, False, False, False, False)
+    assert (ours.server, ours.has_claim, ours.has_native_steps) == ("headrace", True, True)
+    assert (ours.has_queues, ours.has_lanes) == (True, True)
     assert new.shown == "redis 8.6.3"
 
 
@@ -191,7 +194,7 @@ def test_a_server_that_tells_nothing_counts_as_an_old_one():
     denied = AccessDenied("no")
     _, known = drive(flows.capabilities(flows.Facts()), [denied, denied])
 
-    assert known == Capabilities("redis", (), False, False, False, False)
+    assert known == Capabilities("redis", (), False, False, False, False, False)
 
 
 def test_versions():

@@ -12,7 +12,7 @@ from headrace.errors import CommandError, ConfigError, ConnectionLost, Unsupport
 
 def facts_of(*, ours: bool) -> Facts:
     facts = Facts()
-    facts.capabilities = Capabilities("headrace" if ours else "redis", (8,), True, True, ours, ours)
+    facts.capabilities = Capabilities("headrace" if ours else "redis", (8,), True, True, ours, ours, ours)
     return facts
 
 

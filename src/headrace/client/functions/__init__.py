@@ -45,6 +45,7 @@ class Scripts:
     def __init__(self) -> None:
         self.uses_functions = True
         self.is_refused = False
+        self.refuses_undeclared = False  # Keys whose names a step makes up.
 
 
 def read_file(name: str) -> str:
