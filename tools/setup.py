@@ -5,6 +5,7 @@
     python3 tools/setup.py spark       .venv once more: PySpark, its companions and a Java beside what is there
     python3 tools/setup.py docs        build/docs-env: the site generator
     python3 tools/setup.py ecosystem   build/ecosystem-env and build/arq-env: other people's libraries
+    python3 tools/setup.py peers       build/peers-env: those that bench/worker.py measures
     python3 tools/setup.py python      prints the fastest Python that has the project: compiled where it could be built
 
 Each environment holds a stamp: a digest of all it was made from. It is written last, so an interrupted run is simply
@@ -43,7 +44,7 @@ def main(arguments: list[str]) -> int:
     os.chdir(ROOT)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: ends its children too.
     steps = {"venv": make_venv, "compiled": make_compiled, "spark": make_spark, "docs": make_docs}
-    steps["ecosystem"] = make_ecosystem
+    steps |= {"ecosystem": make_ecosystem, "peers": make_peers}
     if arguments == ["python"]:
         print(python_of(COMPILED if build_in(COMPILED) == "compiled" else VENV))
         return 0
@@ -114,13 +115,21 @@ def make_docs() -> None:
 
 def make_ecosystem() -> None:
     for name in ECOSYSTEM:
-        environment = Path(f"build/{name}-env")
-        requirements = Path(f"requirements/{name}.txt")
-        digest = digest_of([requirements])
-        if stamp_of(environment)[0] != digest:
-            say(f"making {environment}: other people's libraries")
-            make_environment(environment, requirements)
-            write_stamp(environment, digest, name)
+        make_others(name)
+
+
+def make_peers() -> None:
+    make_others("peers")
+
+
+def make_others(name: str) -> None:
+    environment = Path(f"build/{name}-env")
+    requirements = Path(f"requirements/{name}.txt")
+    digest = digest_of([requirements])
+    if stamp_of(environment)[0] != digest:
+        say(f"making {environment}: other people's libraries")
+        make_environment(environment, requirements)
+        write_stamp(environment, digest, name)
 
 
 def build_wheel() -> Path:
