@@ -26,6 +26,7 @@ from headrace.app.context import Context
 from headrace.app.dead_letters import DeadLetters
 from headrace.app.handlers import LEASE, Handler, declare, read_keep
 from headrace.app.middleware import Hooks, Middleware, Outgoing
+from headrace.app.order_fields import is_field, order_fields
 from headrace.app.publishing import Publisher
 from headrace.app.retries import Retries
 from headrace.client import flows, layout, publish_flows
@@ -48,6 +49,7 @@ class App:
         self.may_host = True  # Whether this process may host the broker of an embedded: folder.
         self.keep_ms = read_keep(keep)
         self.handlers: list[Handler] = []
+        self.key_fields: dict[str, list[str]] = {}  # Stream -> names that its handlers keep order by.
         self.providers: dict[Any, Callable[..., Any]] = {}  # Type -> the function that makes one.
         self.hooks = Hooks()
         self.bury_listeners: list[tuple[str | None, Callable[..., Any]]] = []
@@ -83,6 +85,9 @@ class App:
         wait: Duration | None = None,
         publish_to: str | None = None,
         keep: Duration | bool | None = None,
+        run: int | None = None,
+        poison: str | None = None,
+        keyless: str | None = None,
     ) -> Callable[[Function], Function]:
         """The function below handles the messages of a stream. It stays a plain function: call it in tests."""
         if callable(stream):
@@ -92,7 +97,7 @@ class App:
             declared = declare(
                 function, stream, group=group, key=key, retries=retries, lease=lease, timeout=timeout,
                 concurrency=concurrency, prefetch=prefetch, rate=rate, batch=batch, wait=wait, publish_to=publish_to,
-                keep=keep,
+                keep=keep, run=run, poison=poison, keyless=keyless,
             )  # fmt: skip
             for other in self.handlers:
                 if (other.stream, other.group) == (declared.stream, declared.group):
@@ -101,6 +106,10 @@ class App:
                         "message would reach one of them only. Give one of them another group=."
                     )
             self.handlers.append(declared)
+            if declared.key is not None and is_field(declared.key):
+                names = self.key_fields.setdefault(declared.stream, [])
+                if declared.key not in names:
+                    names.append(declared.key)
             return function
 
         return add
@@ -169,6 +178,15 @@ class App:
             publisher = self._lines[loop] = Publisher(AsyncClient(self.url, may_host=self.may_host))
         return publisher
 
+    def encode_entry(
+        self, stream: str, payload: Any, key: str | None = None, id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> list[tuple[bytes, bytes]]:  # fmt: skip
+        """The fields of a message for a stream: headrace's layout, and the keys its handlers keep order by."""
+        pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
+        names = self.key_fields.get(stream)
+        return pairs if names is None else pairs + order_fields(payload, names)
+
     async def publish(
         self,
         stream: str,
@@ -207,7 +225,7 @@ class App:
             raise ConfigError("min_replicas goes neither with id= nor with delay= or at=.")
         if "+cluster" in self.client.url:
             raise Unsupported("min_replicas cannot be had in a cluster: there, WAIT knows no node of a stream.")
-        pairs = layout.encode_entry(payload, key=key, headers=headers)
+        pairs = self.encode_entry(stream, payload, key, None, headers)
         return await self.client.run(publish_flows.add_confirmed(stream, pairs, min_replicas))
 
     async def _send(
@@ -215,7 +233,7 @@ class App:
         due: publish_flows.Time | None,
     ) -> str | None:  # fmt: skip
         handlers.check_name("the stream", stream)
-        pairs = layout.encode_entry(payload, key=key, id=id, headers=headers)
+        pairs = self.encode_entry(stream, payload, key, id, headers)
         publisher = self._publisher()
         if id is None and due is None:
             return await publisher.add(stream, pairs)
@@ -233,7 +251,11 @@ class App:
             flows.check_several(payloads, "the payloads to publish")
             messages = [Outgoing(stream, payload, key, None, dict(headers or {})) for payload in payloads]
             return [str(entry_id) for entry_id in await self._publish_all(messages)]
-        return await self.client.stream(stream).publish_many(payloads, key=key, headers=headers)
+        if stream not in self.key_fields:
+            return await self.client.stream(stream).publish_many(payloads, key=key, headers=headers)
+        flows.check_several(payloads, "the payloads to publish")
+        many = (self.encode_entry(stream, payload, key, None, headers) for payload in payloads)
+        return await self.client.run(flows.add_many(stream, many, ()))
 
     async def _publish_all(self, messages: list[Outgoing]) -> list[str | None]:
         return list(await asyncio.gather(*[self._publish_with_hooks(message, None) for message in messages]))

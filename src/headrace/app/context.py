@@ -73,7 +73,17 @@ class Context:
 
     @property
     def key(self) -> str | None:
-        return self.entry.key
+        """What it is kept in order by; without key= in the handler, what was given when it was published."""
+        return self._delivery.key
+
+    @property
+    def fence(self) -> int | None:
+        """With key=: a number that is higher whenever the key is given to a worker anew.
+
+        Whatever you write to elsewhere can refuse a lower number than it has seen, and with it a worker that was held
+        up and goes on too late. None without key=.
+        """
+        return self._delivery.fence
 
     @property
     def publish_id(self) -> str | None:

@@ -45,6 +45,14 @@ class Delivery:
                 return words[index + 1]
         return None
 
+    @property
+    def key(self) -> str | None:
+        return self.entry().key
+
+    @property
+    def fence(self) -> int | None:
+        return None
+
     def entry(self) -> Entry:
         words = self.words
         pairs = tuple((words[index], words[index + 1]) for index in range(0, len(words) - 1, 2))

@@ -20,6 +20,10 @@ MOST_BATCH_PUBLISHED: Final = 1000
 LEASE: Final = "30s"
 SHORTEST_LEASE_MS: Final = 100  # Below that, a busy machine could not extend in time.
 BATCH_WAIT: Final = "100ms"
+RUN: Final = 10  # Messages of one key that are taken at once.
+MOST_KEYS: Final = 1000  # Held at once by a handler with a key; and messages of one key.
+POISON: Final = ("park", "skip")
+KEYLESS: Final = ("own", "dead")
 RATE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*/\s*(s|m|h)")
 RATE_UNIT_S: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -43,6 +47,10 @@ class Handler:
     wait_ms: int  # How long a batch waits for more after its first message.
     publish_to: str | None
     keep_ms: int | None  # None: deleted when nobody needs it; -1: kept for ever.
+    key: str | None = None  # Messages that have the same value here run one by one, in order.
+    run: int = RUN  # How many of one key are taken at once.
+    poison: str = POISON[0]  # After the last attempt: the key is parked, or the message skipped.
+    keyless: str = KEYLESS[0]  # A message without a key: on its own, or a dead letter.
 
     @property
     def name(self) -> str:
@@ -73,19 +81,23 @@ def declare(
     wait: Duration | None,
     publish_to: str | None,
     keep: Duration | bool | None,
+    run: int | None = None,
+    poison: str | None = None,
+    keyless: str | None = None,
 ) -> Handler:
     """A Handler, or one ConfigError that names the setting and what to write."""
     if not callable(function):
         raise ConfigError(f"{function!r} is no function; put @app.handler(...) above one.")
     is_async = inspect.iscoroutinefunction(function)
-    if key is not None:
-        raise ConfigError("key= (one message per key at a time, in order) is not there yet. Leave it out.")
+    check_order(key, run=run, poison=poison, keyless=keyless, batch=batch, wait=wait)
     if wait is not None and batch is None:
         raise ConfigError("wait= is how long a batch gathers; give batch= too, or leave it out.")
-    most = MOST_CONCURRENCY if is_async else MOST_THREADS
-    size = None if batch is None else check_count("batch", batch, 1, 1, MOST_BATCH)
-    usual = 1 if size else CONCURRENCY if is_async else THREADS
+    most = MOST_KEYS if key is not None else MOST_CONCURRENCY if is_async else MOST_THREADS
+    size = None if batch is None else check_count("batch", batch, 1, 1, MOST_BATCH if key is None else MOST_KEYS)
+    usual = 1 if size and key is None else CONCURRENCY if is_async else THREADS
     chosen = check_count("concurrency", concurrency, usual, 1, most)
+    in_advance = max(chosen, size or 0) if key is None else 0
+    most_in_advance = MOST_CONCURRENCY if key is None else MOST_KEYS - chosen
     if size is not None and size > MOST_BATCH_PUBLISHED and publish_to is not None:
         raise ConfigError(f"batch is {size:,}; with publish_to at most {MOST_BATCH_PUBLISHED:,} settle in one step.")
     lease_ms = parse_duration_ms(lease, "lease")
@@ -101,20 +113,50 @@ def declare(
         lease_ms=lease_ms,
         timeout_ms=None if timeout is None else check_positive("timeout", timeout),
         concurrency=chosen,
-        prefetch=check_count("prefetch", prefetch, max(chosen, size or 0), 0, MOST_CONCURRENCY),
+        prefetch=check_count("prefetch", prefetch, in_advance, 0, most_in_advance),
         rate=None if rate is None else parse_rate(rate),
         batch=size,
         wait_ms=parse_duration_ms(BATCH_WAIT if wait is None else wait, "wait"),
         publish_to=None if publish_to is None else check_name("publish_to", publish_to),
         keep_ms=read_keep(keep),
+        key=None if key is None else check_name("key", key),
+        run=size or check_count("run", run, RUN, 1, MOST_KEYS),
+        poison=check_word("poison", poison, POISON),
+        keyless=check_word("keyless", keyless, KEYLESS),
     )
 
 
 def with_concurrency(handler: Handler, concurrency: int) -> Handler:
     """The same handler, for so many at once."""
+    if handler.key is not None:
+        chosen = check_count("concurrency", concurrency, 1, 1, MOST_KEYS - handler.prefetch)
+        return replace(handler, concurrency=chosen)
     most = MOST_CONCURRENCY if handler.is_async else MOST_THREADS
     chosen = check_count("concurrency", concurrency, 1, 1, most)
     return replace(handler, concurrency=chosen, prefetch=max(chosen, handler.batch or 0))
+
+
+def check_order(
+    key: Any, *, run: Any, poison: Any, keyless: Any, batch: int | None, wait: Duration | None
+) -> None:  # fmt: skip
+    """What goes with key=, and what does not."""
+    if key is None:
+        for name, value in (("run", run), ("poison", poison), ("keyless", keyless)):
+            if value is not None:
+                raise ConfigError(f"{name}= is about order per key; give key= too, or leave it out.")
+        return
+    if batch is not None and run is not None:
+        raise ConfigError("run= and batch= are both given: with batch= that many messages of a key are taken at once.")
+    if wait is not None:
+        raise ConfigError("wait= does not go with key=: a batch is what there is of a key, up to batch=. Leave it out.")
+
+
+def check_word(what: str, value: Any, possible: tuple[str, ...]) -> str:
+    if value is None:
+        return possible[0]
+    if value not in possible:
+        raise ConfigError(f"{what} is {value!r}; write {' or '.join(map(repr, possible))}.")
+    return str(value)
 
 
 def check_name(what: str, name: Any) -> str:

@@ -15,9 +15,10 @@ from typing import Any, Final
 from headrace.client import publish_flows, requests
 from headrace.client.flow import Flow
 from headrace.client.flows import Facts, create_group
+from headrace.client.lane_keys import order_key
 from headrace.client.results import Entry, Pairs, encode_text
 from headrace.client.worker_keys import group_keys
-from headrace.errors import ConfigError, NotFound
+from headrace.errors import ConfigError, NotFound, Refused
 
 PAGE: Final = 500
 STORY: Final = b"hr:"
@@ -88,7 +89,13 @@ def get(stream: str, group: str, letter_id: str) -> Flow[DeadLetter]:
 
 
 def prepare_replay(stream: str, group: str) -> Flow[bool]:
-    """The group reads `again` from its beginning."""
+    """The group reads `again` from its beginning. A group that keeps order reads no such stream."""
+    order = order_key(stream, group)
+    if (yield from requests.Request(("EXISTS", order), requests.number, order, is_repeatable=True).run()):
+        raise Refused(
+            f"group {group!r} of {stream!r} keeps order per key: a dead letter that only it gets again would come out "
+            f"of turn. Publish it anew, behind everything else and for all groups: --to {stream}, or to={stream!r}."
+        )
     return (yield from create_group(group_keys(stream, group).again, group, "0"))
 
 

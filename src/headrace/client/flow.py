@@ -75,6 +75,32 @@ def telling_kinds(flow: Flow[T]) -> Flow[T]:
     raise wrong if kind == "none" else not_of_kind(wrong.wanted, wrong.key, f"a {kind}") from wrong.__cause__
 
 
+def together(*flows: Flow[Any]) -> Flow[list[Any]]:
+    """Several flows in the same round trips: what each asks for next travels in one batch, in the order given.
+
+    Per flow its result, or the error that ended it. A lost connection ends them all.
+    """
+    results: list[Any] = [None] * len(flows)
+    asked: dict[int, Request[Any]] = {}
+    replies: list[tuple[int, Any]] = [(place, None) for place in range(len(flows))]
+    while replies:
+        for place, reply in replies:
+            flow = flows[place]
+            try:
+                step = flow.throw(reply) if isinstance(reply, HeadraceError) else flow.send(reply)
+            except StopIteration as stop:
+                results[place] = stop.value
+            except HeadraceError as error:
+                results[place] = error
+            else:
+                assert isinstance(step, Request)  # One request at a time: batches are made here.
+                asked[place] = step
+        answers = (yield list(asked.values())) if asked else []
+        replies = list(zip(asked, answers, strict=True))
+        asked = {}
+    return results
+
+
 def send(transport: Transport, step: Request[Any] | Batch, timeout_s: float) -> Any:
     attempts = Attempts(step, timeout_s)
     while True:

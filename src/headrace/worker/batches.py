@@ -67,7 +67,7 @@ class BatchRunner(Runner):
             batch = await self.begin_all(batch)
             batch, messages = await self.decode_all(batch)
             if batch:
-                await self.batch_succeeded(batch, await self.call(batch, messages))
+                await settle_batch(self, batch, await self.call(batch, messages))
         except BaseException as error:
             for delivery in batch:
                 await self.failed(delivery, error)
@@ -97,19 +97,21 @@ class BatchRunner(Runner):
                 fitting.append(delivery)
         return fitting, messages
 
-    async def batch_succeeded(self, batch: list[Delivery], result: Any) -> None:
-        publish_to = self.handler.publish_to
-        if result is None or publish_to is None:
-            for delivery in batch:
-                await self.succeeded(delivery, None)
-            return
-        if not isinstance(result, list):
-            raise ConfigError(f"{self.handler.name} returned a {type(result).__name__}; a batch publishes a list.")
-        open_ones = [delivery for delivery in batch if not delivery.is_settled]
-        adds = [self.follow_up(publish_to, payload) for payload in result]
-        clause = Ack([delivery.id for delivery in open_ones], adds)
-        self.settlers[batch[0].stream].settle(clause, *open_ones)
-
     def place_is_free(self) -> None:
         self.running -= 1
         self.start_more()
+
+
+async def settle_batch(runner: Runner, batch: list[Any], result: Any) -> None:
+    """Acknowledge those that no commit has settled, together with what the batch has returned."""
+    publish_to = runner.handler.publish_to
+    if result is None or publish_to is None:
+        for delivery in batch:
+            await runner.succeeded(delivery, None)
+        return
+    if not isinstance(result, list):
+        raise ConfigError(f"{runner.handler.name} returned a {type(result).__name__}; a batch publishes a list.")
+    open_ones = [delivery for delivery in batch if not delivery.is_settled]
+    adds = [runner.follow_up(publish_to, payload) for payload in result]
+    if open_ones:
+        await runner.settle_with(Ack([delivery.id for delivery in open_ones], adds), open_ones)

@@ -13,10 +13,11 @@ from typing import Any, Final
 from headrace.app.app import App
 from headrace.app.delivery import Delivery
 from headrace.app.handlers import Handler
-from headrace.client import flows, requests
+from headrace.client import flows, lane_views, requests, worker_steps
 from headrace.client.async_client import AsyncClient
+from headrace.client.lane_keys import order_key
 from headrace.client.worker_keys import group_keys
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
+from headrace.errors import CommandError, ConfigError, ConnectionLost, HeadraceError, NotFound
 from headrace.worker import events
 from headrace.worker.batches import BatchRunner
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
@@ -86,9 +87,20 @@ class Consumer:
             try:
                 self.has_claim = (await self.client.run(flows.capabilities(self.client._facts))).has_claim
                 await self.source.make_group()
+                await self.refuse_ordered_group()
                 return
             except ConnectionLost as error:
                 await self.outage.pause(error)
+
+    async def refuse_ordered_group(self) -> None:
+        stream, group = self.handler.stream, self.handler.group
+        settings = await self.client.run(lane_views.find_settings(self.client._facts, stream, group))
+        if settings is not None:
+            raise ConfigError(
+                f"group {group!r} of {stream!r} keeps order by {settings.keyfields[0]!r}, which {self.handler.name} "
+                f"would break. Give it key={settings.keyfields[0]!r}, or another group=. To give up the order for "
+                f"good, stop its workers and delete {order_key(stream, group)!r}."
+            )
 
     def start(self) -> None:
         self.loops = [asyncio.ensure_future(self.read_until_told()), asyncio.ensure_future(self.look_after_time())]
@@ -248,6 +260,11 @@ class Consumer:
         if count > 0:
             entries = await source.claim(count)
             await self.accept(source, *source.take_entries(entries))
+
+    async def sweep(self, idle_ms: int) -> list[str]:
+        """Remove names that were silent for so long and hold nothing."""
+        source = self.source
+        return await self.client.run(worker_steps.sweep(self.client._facts, source.stream, source.group, idle_ms))
 
     # Ending
 

@@ -14,4 +14,5 @@ class Counters:
     buried: int = 0
     late: int = 0  # Finished after the lease was lost: the server refused to settle. Or its first answer was lost.
     released: int = 0  # Given back at the end.
+    parked: int = 0  # Keys that stand still after the last attempt of a message.
     settlements: int = 0  # Calls that settled messages, joined.

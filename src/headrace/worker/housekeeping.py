@@ -8,17 +8,19 @@ are meant for.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from headrace.app.app import App
-from headrace.client import flows, publish_flows, requests, worker_steps
+from headrace.client import flows, publish_flows, requests
 from headrace.client.async_client import AsyncClient
 from headrace.client.results import Entry, decode_text
 from headrace.client.worker_keys import stream_keys
 from headrace.errors import CommandError, ConnectionLost, HeadraceError
 from headrace.worker import events
 from headrace.worker.consumer import Consumer
+from headrace.worker.ordered_consumer import OrderedConsumer
 from headrace.worker.running import OUTBOX_TARGET
 
 EVERY_S: Final = 1.0
@@ -28,8 +30,11 @@ PAGE: Final = 100
 HIGHEST_SEQUENCE: Final = 2**64 - 1
 
 
+AnyConsumer = Consumer | OrderedConsumer
+
+
 class Housekeeper:
-    def __init__(self, app: App, consumers: list[Consumer], client: AsyncClient, name: str) -> None:
+    def __init__(self, app: App, consumers: Sequence[AnyConsumer], client: AsyncClient, name: str) -> None:
         self.app = app
         self.consumers = consumers
         self.client = client
@@ -71,10 +76,10 @@ class Housekeeper:
             if consumer.runner.is_cluster:
                 await self.relay(consumer.handler.stream)
 
-    async def tidy(self, consumer: Consumer, *, is_trimming: bool) -> None:
+    async def tidy(self, consumer: AnyConsumer, *, is_trimming: bool) -> None:
         stream, group = consumer.handler.stream, consumer.handler.group
         idle_ms = IDLE_LEASES * consumer.handler.lease_ms
-        removed = await self.client.run(worker_steps.sweep(self.client._facts, stream, group, idle_ms))
+        removed = await consumer.sweep(idle_ms) if is_trimming or isinstance(consumer, Consumer) else []
         if removed:
             events.info("consumers_removed", stream=stream, group=group, count=len(removed))
         if is_trimming:
@@ -82,7 +87,7 @@ class Housekeeper:
         if consumer.runner.is_cluster:
             await self.relay(stream)
 
-    async def trim(self, consumer: Consumer) -> None:
+    async def trim(self, consumer: AnyConsumer) -> None:
         """Below what the slowest group needs; with keep, only what is older than that."""
         stream = consumer.handler.stream
         keep_ms = self.app.keep_of(consumer.handler)

@@ -11,7 +11,7 @@ import contextvars
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from headrace.app.app import App
 from headrace.app.context import Context, Effect, FollowUp
 from headrace.app.delivery import Delivery
 from headrace.app.handlers import Handler
-from headrace.client import layout, worker_steps
+from headrace.client import worker_steps
 from headrace.client.flows import tag_of
 from headrace.client.results import encode_text
 from headrace.client.worker_keys import stream_keys
@@ -277,14 +277,17 @@ class Runner:
             return
         if self.has_settle_hooks:
             await self.hooks.run("before_ack", self.context(delivery))
-        settler = self.settlers[delivery.stream]
         if result is None or self.handler.publish_to is None:
-            settler.ack(delivery)
+            self.settlers[delivery.stream].ack(delivery)
         else:
-            settler.settle(Ack([delivery.id], [self.follow_up(self.handler.publish_to, result)]), delivery)
+            await self.settle_with(Ack([delivery.id], [self.follow_up(self.handler.publish_to, result)]), [delivery])
+
+    async def settle_with(self, clause: Ack, deliveries: Sequence[Delivery]) -> None:
+        """Acknowledge together with follow-ups."""
+        self.settlers[deliveries[0].stream].settle(clause, *deliveries)
 
     def follow_up(self, stream: str, payload: Any) -> Add:
-        pairs = layout.encode_entry(payload)
+        pairs = self.app.encode_entry(stream, payload)
         if self.is_cluster and tag_of(stream) != tag_of(self.handler.stream):
             return Add(stream_keys(self.handler.stream).outbox, [*pairs, (OUTBOX_TARGET, encode_text(stream))])
         return Add(stream, pairs)
@@ -406,7 +409,7 @@ class Runner:
         settler = self.settlers[delivery.stream]
         source = settler.source
         adds = [self.follow_up(stream, payload) for stream, payload in publish]
-        clause = Ack([delivery.id], adds, [[word_of(word) for word in effect] for effect in effects])
+        clause = Ack([delivery.id], adds, words_of(effects))
         flow = worker_steps.settle(
             source.client._facts, source.stream, source.group, source.consumer, [clause], keep=settler.keep
         )
@@ -431,5 +434,5 @@ def call_plain(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         raise RuntimeError(f"{function.__name__} raised StopIteration") from error
 
 
-def word_of(word: Any) -> Any:
-    return str(word) if isinstance(word, float) else word
+def words_of(effects: list[Effect]) -> list[list[Any]]:
+    return [[str(word) if isinstance(word, float) else word for word in effect] for effect in effects]

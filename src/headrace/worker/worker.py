@@ -28,7 +28,8 @@ from headrace.worker import events
 from headrace.worker.consumer import Consumer
 from headrace.worker.counters import Counters
 from headrace.worker.housekeeping import Housekeeper
-from headrace.worker.leases import LeaseKeeper
+from headrace.worker.leases import Holder, LeaseKeeper
+from headrace.worker.ordered_consumer import OrderedConsumer
 from headrace.worker.outage import Outage
 from headrace.worker.providing import make_values, values_for
 from headrace.worker.running import THREAD_NAME
@@ -46,7 +47,7 @@ class Worker:
         self.app = app
         self.shutdown_s = parse_duration_ms(shutdown_timeout, "shutdown_timeout") / 1000
         self.name = unique_consumer_name()
-        self.consumers: list[Consumer] = []
+        self.consumers: list[Consumer | OrderedConsumer] = []
         self.ending = asyncio.Event()
         self.hurrying = asyncio.Event()
         self.stack = AsyncExitStack()
@@ -106,14 +107,15 @@ class Worker:
             values = await make_values(self.app, self.stack)
             for handler in self.app.handlers:
                 for_handler = values_for(handler, self.app, values)
-                self.consumers.append(Consumer(self.app, handler, client, self.name, self.outage, for_handler))
+                kind = Consumer if handler.key is None else OrderedConsumer
+                self.consumers.append(kind(self.app, handler, client, self.name, self.outage, for_handler))
             for consumer in self.consumers:
                 await consumer.prepare()
         except BaseException:
             await self.stack.aclose()
             raise
-        sources = [source for consumer in self.consumers for source in consumer.sources]
-        self.leases = LeaseKeeper(self.app.url, sources, may_host=self.app.may_host)
+        holders: list[Holder] = [holder for consumer in self.consumers for holder in consumer.sources]
+        self.leases = LeaseKeeper(self.app.url, holders, may_host=self.app.may_host)
         self.leases.start()
         await asyncio.to_thread(self.leases.ready.wait, ANSWER_S)
         for consumer in self.consumers:

@@ -1,0 +1,339 @@
+"""One handler with a key at work: it holds keys and runs the messages of each in order.
+
+Every turn is one round trip: what has ended is settled, and the places that become free are filled, by LANE.SETTLE and
+LANE.TAKE in one go. When nothing is to be had, one blocked read waits for the next message. No worker decides for
+another: the server gives each key to one at a time, with a fence that every settlement must show.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from headrace.app.app import App
+from headrace.app.handlers import Handler
+from headrace.client import flows, lane_steps, lane_views, requests, worker_steps
+from headrace.client.async_client import AsyncClient
+from headrace.client.flow import Flow, together
+from headrace.client.lane_keys import LANES, Order, Settings
+from headrace.client.lane_steps import Taken
+from headrace.client.worker_keys import group_keys
+from headrace.errors import CommandError, ConnectionLost, Fenced, HeadraceError, NoLanes, NotFound
+from headrace.worker import events
+from headrace.worker.consumer import DUE_S, MOST_HELD_BYTES, SHORTEST_PAUSE_S
+from headrace.worker.ordered_keys import HeldKeys
+from headrace.worker.ordered_running import OrderedBatchRunner, OrderedRunner
+from headrace.worker.ordered_settling import Sent
+from headrace.worker.outage import REFUSED_PAUSE_S, Outage
+
+MOST_DUE: Final = 1000  # Delayed messages moved at once.
+BEGIN_AGAIN: Final = (Fenced, NoLanes, NotFound)  # The session, the settings or the group are gone.
+
+
+class OrderedConsumer:
+    """Takes keys for one handler, under a name of its own."""
+
+    def __init__(
+        self, app: App, handler: Handler, client: AsyncClient, name: str, outage: Outage, values: dict[str, Any]
+    ) -> None:
+        self.handler = handler
+        self.client = client
+        self.outage = outage
+        kind = OrderedRunner if handler.batch is None else OrderedBatchRunner
+        self.runner = kind(app, handler, values, outage, self.changed)
+        self.runner.is_cluster = "+cluster" in client.url
+        order = Order(handler.stream, handler.group, settings_of(handler))
+        self.keys = HeldKeys(client, order, name, handler.lease_ms, self.runner.lost)
+        self.runner.add_keys(self.keys, keep=app.keep_of(handler) is not None)
+        self.settler = self.runner.settler
+        self.places = handler.concurrency + handler.prefetch
+        self.average_bytes = 0.0  # Of a message; 0 until the first was seen.
+        self.wake = self.settler.filled
+        self.is_dry = False  # The last take brought less than there was room for.
+        self.next_take_s = 0.0  # When to look again then, by the monotonic clock.
+        self.unanswered: list[Sent] = []  # Sent, and the answer was lost.
+        self.take_was_lost = False  # Keys may be ours without our knowing.
+        self.news: asyncio.Task[None] | None = None
+        self.loops: list[asyncio.Task[None]] = []
+
+    @property
+    def sources(self) -> list[HeldKeys]:
+        return [self.keys]
+
+    def changed(self) -> None:
+        """Something was settled or lost: there is room."""
+        self.wake.set()
+
+    # Beginning
+
+    async def prepare(self) -> None:
+        """The group, its settings and our session. Raises what no waiting can heal."""
+        while True:
+            try:
+                await self.begin_session()
+                return
+            except ConnectionLost as error:
+                await self.outage.pause(error)
+
+    async def begin_session(self) -> None:
+        """What another kind of program has chosen for the group (names of its maps) stays as it is."""
+        client, facts, handler = self.client, self.client._facts, self.handler
+        if await client.run(flows.create_group(handler.stream, handler.group, "0")):
+            events.info("group_made", stream=handler.stream, group=handler.group)
+        settings = settings_of(handler)
+        known = await client.run(lane_views.find_settings(facts, handler.stream, handler.group))
+        if known is not None:
+            settings = replace(
+                settings, reader=known.reader, tickets=known.tickets, consumers=known.consumers, layout=known.layout
+            )
+            if known.keyfields != settings.keyfields:
+                events.warning(
+                    "order_changed", stream=handler.stream, group=handler.group, before=known.keyfields[0],
+                    key=handler.key,
+                )  # fmt: skip
+        self.keys.order = Order(handler.stream, handler.group, settings)
+        await client.run(lane_steps.config(facts, self.keys.order))
+        if known is None:  # Retries of the time without order would take messages out of their lanes.
+            records = group_keys(handler.stream, handler.group)
+            await client.run(requests.Request(("UNLINK", records.due, records.attempts), int, records.due).run())
+        session = await client.run(lane_steps.register(facts, self.keys.order, self.keys.consumer, self.places))
+        self.keys.session = session.number
+        self.is_dry = self.take_was_lost = False
+
+    def start(self) -> None:
+        exchanging = asyncio.ensure_future(self.exchange_until_told())
+        self.settler.task = exchanging
+        self.loops = [exchanging, asyncio.ensure_future(self.move_delayed())]
+
+    # Turns
+
+    async def exchange_until_told(self) -> None:
+        while True:
+            await self.wait_for_work()
+            try:
+                await self.exchange()
+            except HeadraceError as error:
+                await self.heal(error)
+
+    async def wait_for_work(self) -> None:
+        """Until something has ended, or there is room and a reason to believe that there is something to take."""
+        while not self.unanswered:
+            if self.settler.endings:
+                break
+            room_s = self.next_take_s - time.monotonic() if self.room() > 0 else None
+            if room_s is not None and (not self.is_dry or room_s <= 0):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(room_s):
+                    await self.wake.wait()
+            self.wake.clear()
+        await asyncio.sleep(0)  # What ends in the same turn comes along.
+
+    def room(self) -> int:
+        """How many keys there is a place for."""
+        if self.runner.is_stopping:
+            return 0
+        return min(self.places - len(self.keys), lane_steps.MOST)
+
+    async def exchange(self) -> None:
+        is_repeated = bool(self.unanswered)
+        sent = self.unanswered or self.settler.collect()
+        self.unanswered = sent
+        if self.take_was_lost and not sent:
+            await self.give_unknown_back()
+        count, run = (0, 0) if self.take_was_lost else self.wanted(sent)
+        if not sent and not count:
+            return
+        began_s = time.monotonic()  # A lease begins, for us, before the server was asked for it.
+        self.take_was_lost = self.take_was_lost or count > 0
+        steps: list[Flow[Any]] = [self.settle_flow(sent)] if sent else []
+        if count:
+            steps.append(self.take_flow(count, run))
+        replies = await self.client.run(together(*steps))
+        self.outage.over()
+        self.unanswered = []
+        if sent:
+            await self.settled(sent, replies[0], is_repeated=is_repeated)
+        if count:
+            self.take_was_lost = False
+            self.taken(replies[-1], count, began_s)
+
+    def wanted(self, sent: list[Sent]) -> tuple[int, int]:
+        """How many keys to take, and how many messages of each: as many as there are places and memory for."""
+        freed = sum([one.frees_key for one in sent])
+        count = self.room() + (0 if self.runner.is_stopping else freed)
+        is_time = not self.is_dry or freed or time.monotonic() >= self.next_take_s
+        free_bytes = MOST_HELD_BYTES - self.keys.held_bytes
+        if count <= 0 or not is_time or free_bytes <= 0:
+            return 0, 0
+        most = max(1, int(free_bytes / self.average_bytes)) if self.average_bytes else lane_steps.MOST
+        run = min(self.handler.run, most)
+        return min(count, lane_steps.MOST, max(1, most // run)), run
+
+    def settle_flow(self, sent: list[Sent]) -> Flow[list[bool]]:
+        self.runner.counters.settlements += 1
+        clauses = [one.clause for one in sent]
+        return lane_steps.settle(self.client._facts, self.keys.order, clauses, keep=self.settler.keep)
+
+    def take_flow(self, count: int, run: int) -> Flow[Taken]:
+        keys = self.keys
+        return lane_steps.take(
+            self.client._facts, keys.order, keys.consumer, keys.session, self.handler.lease_ms, count, run
+        )
+
+    async def settled(self, sent: list[Sent], reply: Any, *, is_repeated: bool) -> None:
+        if isinstance(reply, BEGIN_AGAIN):  # The group is gone, and with it what we held.
+            reply = [False] * len(sent)
+        if not isinstance(reply, HeadraceError):
+            self.settler.settled(sent, reply, is_repeated=is_repeated)
+            return
+        if len(sent) > 1 and isinstance(reply, CommandError):
+            for one in sent:  # A refused call has changed nothing. One of them is to blame; the others must not suffer.
+                [answer] = await self.client.run(together(self.settle_flow([one])))
+                await self.settled([one], answer, is_repeated=is_repeated)
+            return
+        told = [isinstance(reply, CommandError) and self.settler.refused(one, reply) for one in sent]
+        for one, is_told in zip(sent, told, strict=True):
+            if not is_told:
+                self.settler.put_back(one)
+        if not all(told):
+            await self.tell_refusal(reply)
+
+    def taken(self, reply: Any, count: int, began_s: float) -> None:
+        if isinstance(reply, HeadraceError):
+            raise reply
+        self.is_dry = len(reply.grants) < count and reply.wait_ms != 0
+        wait_s = DUE_S if reply.wait_ms is None else min(reply.wait_ms / 1000, DUE_S)
+        self.next_take_s = time.monotonic() + max(wait_s, SHORTEST_PAUSE_S)
+        size_bytes = self.runner.offer_keys(reply.grants, began_s)
+        if size_bytes:
+            size = size_bytes / sum([len(grant.entries) for grant in reply.grants])
+            self.average_bytes = max(1.0, (self.average_bytes + size) / 2, size)  # Up at once, down slowly.
+        if self.is_dry and self.room() > 0 and self.news is None:
+            self.news = asyncio.ensure_future(self.wait_for_news())
+            self.news.add_done_callback(self.news_ended)
+
+    async def wait_for_news(self) -> None:
+        """One message wakes one worker. It lies with the group's reader then, for the next take of whomever."""
+        try:
+            came = await self.client.run(lane_steps.wait(self.client._facts, self.keys.order, None))
+        except ConnectionLost as error:
+            await self.outage.pause(error)
+        except HeadraceError:
+            await asyncio.sleep(REFUSED_PAUSE_S)  # The take tells, and heals.
+        else:
+            if came:
+                self.is_dry = False
+                self.wake.set()
+
+    def news_ended(self, _: "asyncio.Task[None]") -> None:
+        self.news = None
+
+    # Trouble
+
+    async def heal(self, error: HeadraceError) -> None:
+        """Whatever a running worker meets, it goes on."""
+        while True:
+            if isinstance(error, ConnectionLost):
+                await self.outage.pause(error)
+                return
+            if not isinstance(error, BEGIN_AGAIN) and getattr(error, "prefix", "") != "MAPS":
+                await self.tell_refusal(error)
+                return
+            for held in list(self.keys.held.values()):
+                self.runner.lost(held)
+            try:
+                await self.begin_session()
+                events.warning("session_begun", stream=self.handler.stream, group=self.handler.group, error=error)
+                return
+            except HeadraceError as failure:
+                error = failure
+                await asyncio.sleep(SHORTEST_PAUSE_S)
+
+    async def tell_refusal(self, error: HeadraceError) -> None:
+        self.outage.refused(self.handler.stream, self.handler.group, error)
+        await asyncio.sleep(REFUSED_PAUSE_S)
+
+    async def give_unknown_back(self) -> None:
+        """The answer to a take was lost: keys that came with it, which we do not know, must not wait for their end."""
+        keys = self.keys
+        held = list(keys.held.values())
+        known = [(one.key, one.fence) for one in held]
+        flow = lane_steps.extend(
+            self.client._facts, keys.order, keys.consumer, keys.session, self.handler.lease_ms, known, only=True
+        )
+        began_s = time.monotonic()
+        for one, is_ours in zip(held, await self.client.run(flow), strict=True):
+            if is_ours:
+                one.leased_s = began_s
+            else:
+                self.runner.lost(one)
+        self.take_was_lost = False
+
+    # Time
+
+    async def move_delayed(self) -> None:
+        """Delayed messages whose time has come go into the stream. Failed ones wait with their key, not here."""
+        wait_s = 0.0
+        while True:
+            await asyncio.sleep(wait_s)
+            wait_s = DUE_S
+            flow = worker_steps.due(
+                self.client._facts, self.handler.stream, self.handler.group, self.keys.consumer, MOST_DUE
+            )
+            with suppress(HeadraceError):  # The turns tell of it, and heal.
+                due = await self.client.run(flow)
+                if due.wait_ms is not None:
+                    wait_s = min(max(due.wait_ms / 1000, SHORTEST_PAUSE_S), DUE_S)
+
+    async def sweep(self, idle_ms: int) -> list[str]:
+        """Names of workers that were silent for so long: those registered leave, others must hold nothing."""
+        client, facts, order = self.client, self.client._facts, self.keys.order
+        registered = await client.run(lane_views.consumers(facts, order))
+        newest_ms = max([one.heartbeat_ms for one in registered], default=0)
+        removed = []
+        for one in registered:
+            if one.name != self.keys.consumer and not one.health and newest_ms - one.heartbeat_ms > idle_ms:
+                with suppress(Fenced):  # It is back.
+                    await client.run(lane_steps.leave(facts, order, one.name, one.session))
+                    removed.append(one.name)
+        kept = {one.name for one in registered} | {order.settings.reader, LANES}
+        for name in await self.idle_names(idle_ms):
+            if name not in kept:
+                removed += await client.run(worker_steps.sweep(facts, order.stream, order.group, idle_ms, name))
+        return removed
+
+    async def idle_names(self, idle_ms: int) -> list[str]:
+        consumers = await self.client.stream(self.handler.stream).group(self.handler.group).consumers()
+        return [one.name for one in consumers if one.idle_ms >= idle_ms and not one.pending]
+
+    # Ending
+
+    async def stop_reading(self) -> None:
+        """Keys of which nothing runs are given back at once; the turns go on, to settle what runs."""
+        self.runner.stop()
+        for task in (*self.loops[1:], *([self.news] if self.news is not None else [])):
+            task.cancel()
+        self.wake.set()
+
+    async def give_back(self) -> None:
+        """Everything that has not been finished is free for others at once; then our name goes."""
+        while self.settler.endings or self.unanswered or self.take_was_lost:
+            self.wake.set()
+            await asyncio.sleep(SHORTEST_PAUSE_S)
+        keys = self.keys
+        for loop in self.loops:
+            loop.cancel()
+        await asyncio.gather(*self.loops, return_exceptions=True)
+        self.runner.counters.released += sum([held.unsettled for held in keys.held.values()])
+        with suppress(NotFound, CommandError, Fenced, NoLanes):  # All is gone, or was never there.
+            await self.client.run(lane_steps.leave(self.client._facts, keys.order, keys.consumer, keys.session))
+        keys.held.clear()
+
+
+def settings_of(handler: Handler) -> Settings:
+    """Attempts are counted by the server and judged by the worker, which knows the handler's retries."""
+    assert handler.key is not None
+    names = tuple(dict.fromkeys((handler.key, "key")))
+    return Settings(names, poison=handler.poison, keyless=handler.keyless, lease_ms=handler.lease_ms)
