@@ -14,13 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.random_commands import Command
+from support.random_lane_steps import LaneSession, lane_command_of
 from support.random_sessions import RandomSession, command_of, set_command_of
 from support.random_worker_steps import worker_command_of
 from support.replay import contents_of, state_of
 
 
-def check(parts: list[tuple[int, list[int]]], maker: Callable[[int], Command] = command_of) -> None:
-    session = RandomSession()
+def check(
+    parts: list[tuple[int, list[int]]],
+    maker: Callable[[int], Command] = command_of,
+    kind: type[RandomSession] = RandomSession,
+) -> None:
+    session = kind()
     for wait_ms, numbers in parts:
         session.wait(wait_ms)
         for number in numbers:
@@ -52,6 +57,21 @@ def test_the_records_of_sets_and_sorted_sets_make_the_same_memory(parts: list[tu
 @given(PARTS)
 def test_the_records_of_worker_steps_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
     check(parts, worker_command_of)
+
+
+@settings(max_examples=300)
+@given(PARTS)
+def test_the_records_of_order_per_key_make_the_same_memory(parts: list[tuple[int, list[int]]]) -> None:
+    check(parts, lane_command_of, LaneSession)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(PARTS)
+def test_the_records_of_order_per_key_make_the_same_memory_in_many_sessions(
+    parts: list[tuple[int, list[int]]],
+) -> None:
+    check(parts, lane_command_of, LaneSession)
 
 
 @pytest.mark.long

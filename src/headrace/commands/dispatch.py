@@ -29,6 +29,8 @@ CHANGE_ONE: Final = frozenset(
     ("blpop", "brpop", "lmpop", "blmpop", "sort", "rq.pop", "bzpopmin", "bzpopmax", "zmpop", "bzmpop", "smove")
     + ("sunionstore", "sinterstore", "sdiffstore", "zunionstore", "zinterstore", "zdiffstore", "zrangestore")
     + ("copy", "del", "unlink", "hr.due", "hr.start", "hr.extend", "hr.release", "hr.settle", "hr.sweep")
+    + ("lane.config", "lane.register", "lane.take", "lane.settle", "lane.extend", "lane.leave", "lane.park")
+    + ("lane.resume", "lane.rebuild")
 )
 # How a browser begins: a web page must not be able to send commands in the body of its request. As in Redis.
 WEB_WORDS: Final = (b"POST", b"HOST:")

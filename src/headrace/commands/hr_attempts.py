@@ -143,7 +143,7 @@ def give(step: Step, argv: list[bytes], held: Holding, names: list[bytes], time_
     held.group.assign(held.consumer, names, time_ms, count)
     step.is_changed = True
     if step.ctx.journaling:
-        step.record += assign_record(step.ctx, argv[1], argv[2], held.consumer.name, time_ms, count, names)
+        step.records.append(assign_record(step.ctx, argv[1], argv[2], held.consumer.name, time_ms, count, names))
 
 
 @command(
@@ -184,7 +184,7 @@ def release(step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, name:
         held.group.ack([name])
         step.is_changed = True
         if step.ctx.journaling:
-            step.record += encode_record(ACK, step.ctx.db.number, argv[1], argv[2], name)
+            step.records.append(encode_record(ACK, step.ctx.db.number, argv[1], argv[2], name))
         step.remove_fields(keys.attempts, [name])
         return
     before = find_record(step.ctx, keys.attempts, name)

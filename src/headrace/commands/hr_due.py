@@ -146,7 +146,7 @@ def tell_publish_id(step: Step, name: bytes, stream: Stream, publish_id: bytes, 
     known = stream.publish_ids
     if publish_id and known is not None and known.settle(publish_id, entry_id) and step.ctx.journaling:
         entry_name = b"%d-%d" % (entry_id >> 64, entry_id & (2**64 - 1))
-        step.record += encode_record(PUBLISHED, step.ctx.db.number, name, publish_id, entry_name)
+        step.records.append(encode_record(PUBLISHED, step.ctx.db.number, name, publish_id, entry_name))
 
 
 def take_due(step: Step, argv: list[bytes], stream: Stream, group: Group, keys: GroupKeys, count: int) -> list[bytes]:
@@ -161,7 +161,7 @@ def take_due(step: Step, argv: list[bytes], stream: Stream, group: Group, keys: 
         if member in group.pending:
             claim_one(ctx, claim, id_of(member), is_forced=False)
     claim.assign_run(ctx)
-    step.record += claim.record
+    step.records.append(claim.record)
     step.is_changed = True
     step.remove_scores(keys.due, members)
     step.remove_fields(keys.attempts, [member for member in members if member not in group.pending])

@@ -10,46 +10,23 @@ from headrace.commands.call import Call
 from headrace.commands.groups import pending_names
 from headrace.commands.hashes import find_hash
 from headrace.commands.hr_attempts import Attempts
-from headrace.commands.hr_effects import OWN_KEY, Foresight, do, parse_effect
+from headrace.commands.hr_clauses import Clause, check_effects, parse_rider
+from headrace.commands.hr_effects import do
+from headrace.commands.hr_endings import Story, acknowledge, dead_letter
 from headrace.commands.hr_keys import GroupKeys
 from headrace.commands.hr_steps import MOST, NO, NO_GROUP, TOO_MANY, YES, Holding, Step, check_room, find_consumer
-from headrace.commands.notifications import STREAM
 from headrace.commands.numbers import parse_integer, parse_within
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.spec import block, command, integer, key, many, oneof, optional, text, word
-from headrace.engine.ids import id_of, name_of
-from headrace.engine.node import words_in
 from headrace.errors import CommandError
-from headrace.journal.record import ACK, DELETE, encode_record
 from headrace.wire.encoder import encode_array
 
 BAD_COUNT: Final = "ERR ACK must be followed by the number of its IDs, 1 or more, and by as many IDs"
-MOST_WORDS: Final = 7000  # Of an entry that is added: Lua's stack takes no more, and all servers do the same.
-BAD_FIELDS: Final = f"ERR FIELDS must be followed by an even number, 2 to {MOST_WORDS}, and by as many words"
 BAD_DELAY: Final = "ERR the delay of RETRY is not a number of milliseconds"
 BAD_ATTEMPT: Final = "ERR the attempt is not a positive number"
 LONGEST_DELAY_MS: Final = 2**52
-ORIGIN: Final = (b"hr:stream", b"hr:id")  # Of the first entry, through any number of replays.
-STORY: Final = frozenset((*ORIGIN, b"hr:group", b"hr:attempts", b"hr:error", b"hr:traceback", b"hr:at"))
-
-
-class Clause:
-    """One clause: what is to be done with which IDs, and what goes with it."""
-
-    __slots__ = ("verb", "ids", "names", "delay_ms", "attempt", "error", "traceback", "adds", "effects")
-
-    def __init__(self, verb: bytes, ids: list[bytes]) -> None:
-        self.verb = verb
-        self.ids = ids  # As sent.
-        self.names: list[bytes] = []  # Those of them that are this consumer's.
-        self.delay_ms = 0
-        self.attempt = 0
-        self.error = b""
-        self.traceback = b""
-        self.adds: list[list[bytes]] = []  # Target stream, then fields and values.
-        self.effects: list[list[bytes]] = []
 
 
 @command(
@@ -98,14 +75,16 @@ def hr_settle(ctx: Call, argv: list[bytes]) -> Outcome:
         return Outcome(encode_array([NO] * sum([len(clause.ids) for clause in clauses])))
     held = Holding(stream, group, consumer, [])
     replies = find_ours(held, clauses)
-    check_effects(ctx, argv[1], keys, clauses)
+    check_effects(ctx, {argv[1], keys.due, keys.attempts, keys.dead}, b"", clauses)
     step = Step(ctx)
     settled: list[bytes] = []
     for clause in clauses:
         if clause.names:
             settle(step, argv, held, keys, clause, settled)
     if settled:
-        acknowledge(step, argv, held, keys, settled, keeps=keeps)
+        acknowledge(step, argv[1], argv[2], stream, group, settled, keeps=keeps)
+        step.remove_scores(keys.due, settled)
+        step.remove_fields(keys.attempts, settled)
     return step.outcome(encode_array(replies))
 
 
@@ -152,16 +131,8 @@ def parse_clause(argv: list[bytes], index: int, clauses: list[Clause]) -> int:
         clause.attempt = parse_within(argv[index + 4], 1, 2**31, BAD_ATTEMPT, BAD_ATTEMPT)
         clauses.append(clause)
         return index + 5
-    if verb == b"ADD" and left >= 3 and clauses and clauses[-1].verb == b"ACK" and argv[index + 2].upper() == b"FIELDS":
-        count = parse_integer(argv[index + 3], BAD_FIELDS)
-        if not 2 <= count <= min(left - 3, MOST_WORDS) or count % 2:
-            raise CommandError(BAD_FIELDS)
-        clauses[-1].adds.append([argv[index + 1], *argv[index + 4 : index + 4 + count]])
-        return index + 4 + count
-    if verb == b"EFFECT" and left >= 1 and clauses and clauses[-1].verb == b"ACK":
-        effect = parse_effect(argv, index + 1)
-        clauses[-1].effects.append(effect)
-        return index + 2 + len(effect)
+    if clauses and clauses[-1].verb == b"ACK":
+        return parse_rider(argv, index, clauses[-1])
     raise CommandError(SYNTAX)
 
 
@@ -177,22 +148,6 @@ def check_keys(ctx: Call, keys: GroupKeys, clauses: list[Clause]) -> None:
             check_room(ctx, keys.dead)
         for add in clause.adds:
             check_room(ctx, add[0])
-
-
-def check_effects(ctx: Call, stream: bytes, keys: GroupKeys, clauses: list[Clause]) -> None:
-    """Of the clauses that happen: behind this none of their effects can fail."""
-    if not any([clause.effects for clause in clauses]):
-        return
-    own: set[bytes] = {stream, keys.due, keys.attempts, keys.dead}
-    for clause in clauses:
-        own.update([add[0] for add in clause.adds])
-    foresight = Foresight(ctx)
-    for clause in clauses:
-        if clause.names:
-            for effect in clause.effects:
-                if effect[1] in own:
-                    raise CommandError(OWN_KEY)
-                foresight.check(effect)
 
 
 def find_ours(held: Holding, clauses: list[Clause]) -> list[bytes]:
@@ -232,47 +187,11 @@ def settle(step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, clause
         step.set_fields(keys.attempts, [name, record.encode()])
         return
     if clause.verb == b"BURY":
-        step.add(keys.dead, dead_letter(step.ctx, argv, held, clause), 0)
+        [name] = clause.names
+        story = Story(clause.attempt, clause.error, clause.traceback)
+        step.add(keys.dead, dead_letter(step.ctx.now_ms, argv[1], argv[2], held.stream, name, story), 0)
     for effect in clause.effects:
         do(step, effect)
     for add in clause.adds:
         step.add(add[0], add, 1)
     settled += clause.names
-
-
-def dead_letter(ctx: Call, argv: list[bytes], held: Holding, clause: Clause) -> list[bytes]:
-    """Fields and values: the entry's own, then its story."""
-    [name] = clause.names
-    entry = held.stream.find(id_of(name))
-    words: list[bytes] = []
-    origin = {b"hr:stream": argv[1], b"hr:id": name}
-    found = words_in(entry) if entry is not None else []
-    for index in range(0, len(found), 2):
-        if found[index] in ORIGIN:
-            origin[found[index]] = found[index + 1]
-        elif found[index] not in STORY:
-            words += found[index : index + 2]
-    words += [b"hr:stream", origin[b"hr:stream"], b"hr:id", origin[b"hr:id"], b"hr:group", argv[2]]
-    words += [b"hr:attempts", b"%d" % clause.attempt, b"hr:error", clause.error, b"hr:traceback", clause.traceback]
-    words += [b"hr:at", b"%d" % ctx.now_ms]
-    return words
-
-
-def acknowledge(
-    step: Step, argv: list[bytes], held: Holding, keys: GroupKeys, names: list[bytes], *, keeps: bool
-) -> None:
-    """Entries are done: no longer pending, without records, and deleted where nobody needs them."""
-    ctx = step.ctx
-    held.group.ack(names)
-    step.is_changed = True
-    if ctx.journaling:
-        step.record += encode_record(ACK, ctx.db.number, argv[1], argv[2], *names)
-    if not keeps:
-        deleted = held.stream.delete(held.stream.unneeded(names))
-        if deleted:
-            ctx.touch(argv[1])
-            ctx.notify(STREAM, b"xdel", argv[1])
-            if ctx.journaling:
-                step.record += encode_record(DELETE, ctx.db.number, argv[1], *[name_of(one) for one in deleted])
-    step.remove_scores(keys.due, names)
-    step.remove_fields(keys.attempts, names)

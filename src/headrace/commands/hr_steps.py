@@ -10,15 +10,18 @@ from headrace.commands import hashes, sorted_sets
 from headrace.commands.call import Call
 from headrace.commands.groups import pending_names
 from headrace.commands.hashes import find_hash
-from headrace.commands.notifications import HASH, SORTED_SET
+from headrace.commands.lists import find_list, new_list
+from headrace.commands.notifications import GENERIC, HASH, LIST, SORTED_SET
 from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.sorted_sets import find_sorted_set
 from headrace.commands.streams import EXHAUSTED, append
 from headrace.engine.delivery import Consumer, Delivery
 from headrace.engine.group import Group
 from headrace.engine.ids import MAX_PART
+from headrace.engine.lists import LEFT, put_elements
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
+from headrace.journal.record import PUSH, REMOVE, encode_record
 from headrace.wire.encoder import encode_array, encode_integer
 
 MOST: Final = 1000  # IDs in one call, so that none takes long. client/worker_steps.py cuts to the same number.
@@ -30,24 +33,24 @@ TOO_MANY: Final = f"ERR at most {MOST} IDs are possible in one call"
 class Step:
     """One step as it goes: what it has done so far, as records, and the keys it has changed."""
 
-    __slots__ = ("ctx", "record", "is_changed")
+    __slots__ = ("ctx", "records", "is_changed")
 
     def __init__(self, ctx: Call) -> None:
         self.ctx = ctx
-        self.record = b""
+        self.records: list[bytes] = []
         self.is_changed = False
 
     def note(self, key: bytes, record: bytes | None) -> None:
         """A key has changed, and this is the record of it."""
         if record is not None:
             self.is_changed = True
-            self.record += record
+            self.records.append(record)
             self.ctx.touch(key)
 
     def outcome(self, reply: bytes, wake: bytes | None = None) -> Outcome:
         if not self.is_changed:
             return Outcome(reply, None, wake)
-        return Outcome(reply, self.record if self.ctx.journaling else CHANGED, wake)
+        return Outcome(reply, b"".join(self.records) if self.ctx.journaling else CHANGED, wake)
 
     # Streams
 
@@ -61,13 +64,43 @@ class Step:
         self.note(key, added.record)
         self.ctx.wake(self.ctx.db.number, key)
 
+    # Lists
+
+    def push(self, key: bytes, side: bytes, elements: list[bytes]) -> None:
+        """One after the other, at one end; the list is made where it is missing."""
+        found = find_list(self.ctx, key)
+        put_elements(found if found is not None else new_list(self.ctx, key), side, elements)
+        self.note_pushed(key, side, elements)
+
+    def note_pushed(self, key: bytes, side: bytes, elements: list[bytes]) -> None:
+        ctx = self.ctx
+        ctx.notify(LIST, b"lpush" if side == LEFT else b"rpush", key)
+        ctx.state.changes += len(elements) - 1
+        self.note(key, encode_record(PUSH, ctx.db.number, key, side, *elements) if ctx.journaling else CHANGED)
+
+    # Any key
+
+    def remove(self, key: bytes) -> None:
+        """If it is there."""
+        if self.ctx.find(key) is not None:
+            self.ctx.db.delete(key)
+            self.ctx.notify(GENERIC, b"del", key)
+            self.note(key, encode_record(REMOVE, self.ctx.db.number, key) if self.ctx.journaling else CHANGED)
+
     # Sorted sets and hashes. Each is looked up anew: the last member takes its key along.
 
     def set_score(self, key: bytes, member: bytes, score: int) -> None:
+        self.set_scores(key, {member: score})
+
+    def set_scores(self, key: bytes, scores: dict[bytes, int]) -> None:
         members = sorted_sets.get_or_create(self.ctx, key, find_sorted_set(self.ctx, key))
-        members.put(member, float(score))
+        words: list[bytes] = []
+        for member, score in scores.items():
+            members.put(member, float(score))
+            words.append(member)
+            words.append(repr(float(score)).encode())
         self.ctx.notify(SORTED_SET, b"zadd", key)
-        self.note(key, sorted_sets.set_record(self.ctx, key, [member, repr(float(score)).encode()]))
+        self.note(key, sorted_sets.set_record(self.ctx, key, words))
 
     def remove_scores(self, key: bytes, gone: list[bytes]) -> None:
         """Those that are there go."""

@@ -48,7 +48,7 @@ def hr_sweep(ctx: Call, argv: list[bytes]) -> Outcome:
         ctx.notify(STREAM, b"xgroup-delconsumer", argv[1])
         step.is_changed = True
         if ctx.journaling:
-            step.record += encode_record(DELETE_CONSUMER, ctx.db.number, argv[1], argv[2], name)
+            step.records.append(encode_record(DELETE_CONSUMER, ctx.db.number, argv[1], argv[2], name))
     if not group.pending:
         step.remove_scores(keys.due, list(due.scores) if due is not None else [])
         step.remove_fields(keys.attempts, list(attempts) if attempts is not None else [])

@@ -23,6 +23,11 @@ from headrace.commands import (
     introspection,
     keys,
     known_scripts,
+    lane_consumers,
+    lane_order,
+    lane_settle,
+    lane_take,
+    lane_views,
     list_elements,
     list_moves,
     list_pops,
@@ -54,7 +59,8 @@ from headrace.commands import (
 
 MODULES: Final = (
     clients, connection, debug, deleting, expiry, float_numbers, group_management, groups, hash_picking, hashes,
-    hr_add, hr_attempts, hr_due, hr_settle, hr_sweep, hr_trim, info, introspection, keys, known_scripts, list_elements,
+    hr_add, hr_attempts, hr_due, hr_settle, hr_sweep, hr_trim, info, introspection, keys, known_scripts,
+    lane_consumers, lane_order, lane_settle, lane_take, lane_views, list_elements,
     list_moves, list_pops, lists, pending, persistence, pubsub, queue_extensions, queue_views, queues, replication,
     scan, server, set_algebra, sets, sorted_set_algebra, sorted_set_pops, sorted_set_ranges, sorted_sets, sorting,
     stream_info, stream_settings, streams, string_exchange, string_ranges, strings, transactions,

@@ -252,6 +252,12 @@ class Stream:
                 break
         return names, entries
 
+    def peek_new(self, group: Group, count: int) -> tuple[list[bytes], list[bytes]]:
+        """What read_new would give. Only some of them, from the first on, may be delivered then."""
+        found = self.read_new(group, count)
+        group.cursor_node = None  # It stands behind all of them.
+        return found
+
     def advance_cursor(self, group: Group) -> bool:
         """Move the cursor to the next node that has entries. False when it stands in the last one."""
         node = group.cursor_node

@@ -1,0 +1,283 @@
+"""LANE.TAKE: a consumer takes keys, with the first messages of each."""
+
+from collections import deque
+from itertools import islice
+from math import ceil
+from typing import Final
+
+from headrace.commands.call import Call
+from headrace.commands.hashes import find_hash
+from headrace.commands.hr_steps import LAST_MS, MOST
+from headrace.commands.lane_board import Board, open_board
+from headrace.commands.lane_intake import read_known, read_new, read_strays, rebuild_page
+from headrace.commands.lane_keys import LANES
+from headrace.commands.lane_release import check_dead_letters, expire
+from headrace.commands.lane_settings import BAD_LEASE, FIRST, LONGEST_LEASE_MS
+from headrace.commands.lane_ticket import HELD, READY, Ticket
+from headrace.commands.numbers import parse_within
+from headrace.commands.outcome import Outcome
+from headrace.commands.refusals import SYNTAX
+from headrace.commands.sorted_sets import find_sorted_set
+from headrace.commands.spec import command, integer, key, text
+from headrace.engine.ids import id_of
+from headrace.engine.lists import LEFT
+from headrace.errors import CommandError
+from headrace.wire.encoder import EMPTY_ARRAY, encode_array, encode_bulk, encode_integer
+
+FENCED: Final = "FENCED this consumer has another session, or none: register again"
+BAD_KEYS: Final = f"ERR KEYS must be from 1 to {MOST}"
+BAD_RUN: Final = f"ERR RUN must be from 1 to {MOST}"
+NOTHING: Final = -1  # Milliseconds until something happens, when nothing is known.
+
+
+class Taking:
+    """One LANE.TAKE as it goes."""
+
+    __slots__ = (
+        "board",
+        "consumer",
+        "end_ms",
+        "keys",
+        "run",
+        "grants",
+        "total",
+        "fresh",
+        "read",
+        "may_read",
+        "is_read_out",
+    )
+
+    def __init__(self, board: Board, consumer: bytes, end_ms: int, keys: int, run: int) -> None:
+        self.board = board
+        self.consumer = consumer
+        self.end_ms = end_ms
+        self.keys = keys
+        self.run = run
+        self.grants: list[bytes] = []  # Encoded.
+        self.total = 0  # Entries in them.
+        self.fresh: dict[bytes, bytes] = {}  # Entries that were just read, by name.
+        self.read = 0
+        self.may_read = True
+        self.is_read_out = False  # There are no more new entries.
+
+
+@command(
+    "LANE.TAKE", key("RW update", "stream"), text("group"), text("consumer"), integer("session"),
+    integer("milliseconds", "LEASE"), integer("keys", "KEYS"), integer("messages", "RUN"),
+    group="headrace", flags="write", categories="stream", since="0.1.0",
+    complexity="O(log N) for each key taken, each key whose lease ended and each entry read, at most 1000 of each",
+    summary="Take keys with the first messages of each: no other consumer gets them before the lease ends.",
+)  # fmt: skip
+def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
+    """The reply: the keys, and in how many milliseconds it is worth asking again: 0 at once, -1 nobody knows.
+
+    A key is an array: the key; its fence, a number that grows with every holder; which attempt this is at its first
+    message; the error of the last one or an empty text; and up to RUN entries, in the order of the stream. They are
+    pending with this consumer from now on. There are at most 1000 entries in one reply.
+
+    Keys whose lease or pause is over come first. Then those that are ready, first come first served. When they are not
+    enough, new entries are read. While a rebuild is under way, each call does a part of it and gives nothing.
+    """
+    board = open_board(ctx, argv)
+    for index, option in ((5, b"LEASE"), (7, b"KEYS"), (9, b"RUN")):
+        if argv[index].upper() != option:
+            raise CommandError(SYNTAX)
+    lease_ms = parse_within(argv[6], 1, LONGEST_LEASE_MS, BAD_LEASE, BAD_LEASE)
+    keys = parse_within(argv[8], 1, MOST, BAD_KEYS, BAD_KEYS)
+    run = parse_within(argv[10], 1, MOST, BAD_RUN, BAD_RUN)
+    check_session(board, argv[3], argv[4])
+    check_dead_letters(board)
+    note_heartbeat(board, argv[3])
+    order = find_hash(ctx, board.keys.order)
+    cursor = order.get(b"rebuild") if order is not None else None
+    if cursor is not None:
+        rebuild_page(board, cursor)
+        return board.finish(encode_array([EMPTY_ARRAY, encode_integer(0)]))
+    taking = Taking(board, argv[3], ctx.now_ms + lease_ms, keys, run)
+    expire(board)
+    taking.may_read = not read_strays(board)
+    take_keys(taking)
+    is_all = taking.is_read_out and not board.has_ready() and not mend(taking)
+    outcome = board.finish(b"")
+    wait_ms = until_first(board) if is_all else 0
+    outcome.reply = encode_array([encode_array(taking.grants), encode_integer(wait_ms)])
+    return outcome
+
+
+def check_session(board: Board, consumer: bytes, session: bytes) -> None:
+    if find_session(board, consumer) != session:
+        raise CommandError(FENCED)
+
+
+def find_session(board: Board, consumer: bytes) -> bytes:
+    """Empty when the consumer is not registered."""
+    consumers = find_hash(board.ctx, board.keys.consumers)
+    return consumers.get(consumer, b"").partition(b" ")[0] if consumers is not None else b""
+
+
+def note_heartbeat(board: Board, consumer: bytes) -> None:
+    consumers = find_hash(board.ctx, board.keys.consumers)
+    if consumers is not None:
+        words = consumers[consumer].split(b" ", 2)
+        rest = words[2] if len(words) == 3 else b"1 "
+        board.step.set_fields(board.keys.consumers, [consumer, b"%b %d %b" % (words[0], board.ctx.now_ms, rest)])
+
+
+def take_keys(taking: Taking) -> None:
+    """Choose keys, fill their runs, hand them out; again while some of them turned out to be done."""
+    board = taking.board
+    while True:
+        chosen = choose_keys(taking)
+        if not chosen:
+            break
+        if taking.run > 1 and taking.may_read:
+            fill_runs(taking, chosen)
+        for index, one in enumerate(chosen):
+            if taking.total >= MOST:
+                board.queue_first(chosen[index:])
+                return
+            ticket = board.find_ticket(one)
+            if ticket is not None:
+                grant(taking, one, ticket)
+
+
+def choose_keys(taking: Taking) -> list[bytes]:
+    """As many keys as are still wanted, or as there are."""
+    board = taking.board
+    chosen: list[bytes] = []
+    wanted = taking.keys - len(taking.grants)
+    while len(chosen) < wanted and taking.total < MOST:
+        key = board.take_ready()
+        if key is not None:
+            ticket = board.find_ticket(key)
+            if ticket is not None and ticket.state == READY:
+                chosen.append(key)
+        elif not taking.may_read or taking.is_read_out or taking.read >= MOST:
+            break
+        else:
+            # An entry brings one key at most: no more than are wanted come to lie in `ready`, where nobody sees them.
+            count = min(wanted - len(chosen), MOST - taking.read)
+            found = read_new(board, count)
+            taking.fresh.update(found)
+            taking.read += len(found)
+            taking.is_read_out = len(found) < count
+    return chosen
+
+
+def fill_runs(taking: Taking, chosen: list[bytes]) -> None:
+    """More entries for keys that have fewer than RUN, as long as the stream has none of a new key next."""
+    board = taking.board
+    room: dict[bytes, int] = {}
+    for one in chosen:
+        lane = board.find_lane(one)
+        if lane is not None and len(lane) < taking.run:
+            room[one] = taking.run - len(lane)
+    size = 1
+    while room and not taking.is_read_out and taking.read < MOST:
+        count = min(size, MOST - taking.read)
+        found, is_full = read_known(board, count, room)
+        taking.fresh.update(found)
+        taking.read += len(found)
+        if not is_full:
+            taking.is_read_out = board.group.last_id >= board.stream.last_entry_id()
+            return
+        size *= 2
+
+
+def mend(taking: Taking) -> bool:
+    """Somebody deleted the map of tickets: the lanes are made anew. Whether it is so."""
+    board = taking.board
+    lanes = board.group.consumers.get(LANES)
+    if taking.grants or board.stored is not None or board.tickets or lanes is None or not lanes.count_pending():
+        return False
+    board.step.set_fields(board.keys.order, [b"rebuild", FIRST])
+    return True
+
+
+def grant(taking: Taking, key: bytes, ticket: Ticket) -> None:
+    board = taking.board
+    lane = board.find_lane(key)
+    if lane is None:
+        board.go_on(key, None)
+        return
+    run = min(taking.run, MOST - taking.total)
+    attempts, error = ticket.attempts, ticket.error
+    head = lane[0]
+    names = list(islice(lane, run))
+    entries = find_entries(taking, names)
+    if len(entries) < len(names):
+        names, entries = clear_head(taking, key, lane, run)
+        if not names:
+            board.go_on(key, None)
+            return
+        if names[0] != head:
+            attempts, error = 0, b""
+    held = Ticket(HELD, attempts + 1, taking.end_ms)
+    held.fence = board.next_fence()
+    held.given = len(names)
+    held.consumer = taking.consumer
+    board.set_ticket(key, held, taking.end_ms)
+    claim(taking, names, attempts + 1)
+    parts = [
+        b"*5\r\n", encode_bulk(key), encode_integer(held.fence), encode_integer(attempts + 1), encode_bulk(error),
+        encode_array(entries),
+    ]  # fmt: skip
+    taking.grants.append(b"".join(parts))
+    taking.total += len(names)
+
+
+def find_entries(taking: Taking, names: list[bytes]) -> list[bytes]:
+    """Of names that are pending and whose entries are there; fewer when one is not."""
+    board = taking.board
+    pending = board.group.pending
+    entries: list[bytes] = []
+    for name in names:
+        if name not in pending:
+            break
+        entry = taking.fresh.get(name)
+        if entry is None:
+            entry = board.stream.find(id_of(name))
+            if entry is None:
+                break
+        entries.append(entry)
+    return entries
+
+
+def clear_head(taking: Taking, key: bytes, lane: "deque[bytes]", run: int) -> tuple[list[bytes], list[bytes]]:
+    """Take out of a lane what is done, and what is gone from the stream, up to so many messages that are neither."""
+    board = taking.board
+    names: list[bytes] = []
+    entries: list[bytes] = []
+    looked_at = 0
+    while lane and len(names) < run:
+        name = lane.popleft()
+        looked_at += 1
+        found = find_entries(taking, [name])
+        if found:
+            names.append(name)
+            entries += found
+        elif name in board.group.pending:
+            board.gone.append(name)
+    lane.extendleft(reversed(names))
+    board.note_popped(key, lane, looked_at)
+    if names:
+        board.note_pushed(key, LEFT, names[::-1])
+    return names, entries
+
+
+def claim(taking: Taking, names: list[bytes], attempt: int) -> None:
+    """The entries are this consumer's: the first was tried so often, the others were not."""
+    board = taking.board
+    if board.claimer is None:
+        board.claimer = board.get_consumer(taking.consumer)
+    board.claimed.setdefault(attempt, []).append(names[0])
+    if len(names) > 1:
+        board.claimed.setdefault(1, []).extend(names[1:])
+
+
+def until_first(board: Board) -> int:
+    until = find_sorted_set(board.ctx, board.keys.until)
+    if until is None:
+        return NOTHING
+    [(end_ms, _)] = until.pairs(0, 1)
+    return max(0, ceil(min(end_ms, LAST_MS)) - board.ctx.now_ms)
