@@ -133,6 +133,42 @@ def many_ids_are_settled_at_once(steps: WorkerSteps, key: str) -> None:
     assert names_in(steps, key) == names[:1]
 
 
+@row
+def the_oldest_of_many_go_and_the_others_stay(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 50)
+    more = steps("XADD", key, "*", "f", "v")
+
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 20, *reversed(names[:20])) == [1] * 20
+    assert names_in(steps, key) == [*names[20:], more]
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 15, *names[25:40]) == [1] * 15
+    assert names_in(steps, key) == [*names[20:25], *names[40:], more]
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 15, *names[20:25], *names[40:]) == [1] * 15
+    assert names_in(steps, key) == [more]
+
+
+@row
+def what_was_kept_stays_when_many_go(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 40)
+
+    assert steps("HR.SETTLE", key, "g", "ann", "KEEP", "ACK", 2, names[0], names[5]) == [1, 1]
+    others = [*names[1:5], *names[6:]]
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 38, *others) == [1] * 38
+    assert names_in(steps, key) == [names[0], names[5]]
+
+
+@row
+def what_another_group_needs_stays_when_many_go_and_some_were_deleted(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 40)
+    steps("XGROUP", "CREATE", key, "h", "0")
+    steps("XREADGROUP", "GROUP", "h", "eve", "STREAMS", key, ">")
+    steps("XACK", key, "h", *names[1:38])
+    steps("HR.SETTLE", key, "g", "ann", "ACK", 3, names[0], *names[38:])
+    steps("XDEL", key, *names[1:4])
+
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", 37, *names[1:38]) == [1] * 37
+    assert names_in(steps, key) == [names[0], *names[38:]]
+
+
 # Adding with an acknowledgement
 
 

@@ -18,6 +18,7 @@ local BAD_FIELDS = 'ERR FIELDS must be followed by an even number, 2 to 7000, an
 local BAD_DELAY = 'ERR the delay of RETRY is not a number of milliseconds'
 local BAD_ATTEMPT = 'ERR the attempt is not a positive number'
 local LONGEST_DELAY_MS = 2 ^ 52
+local FEW_TO_CUT = 8 -- Fewer are deleted one by one.
 
 local key, due, attempts, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local group, consumer = ARGV[1], ARGV[2]
@@ -271,12 +272,36 @@ local function pending_in(name)
   end
 end
 
-local unneeded = settled
-for _, row in ipairs(redis.call('XINFO', 'GROUPS', key)) do
-  local facts = {}
-  for i = 1, #row, 2 do
-    facts[row[i]] = row[i + 1]
+-- Where to cut the stream when these are its oldest entries: then one XTRIM removes them, where XDEL would walk through a
+-- node for each of them and take most of the time of this step (bench/worker.py). Nil: they may not be.
+--
+-- They are the oldest when no group has anything else up to the highest of them, and when there are no other entries
+-- that the group was given and has not pending: all less those it was not given (its lag) and its pending ones.
+local function place_to_cut(unneeded, groups)
+  local milliseconds, sequence = high:match('^(%d+)%-(%d+)$')
+  if #unneeded < FEW_TO_CUT or #unneeded < #ids or #sequence > 15 then
+    return nil
   end
+  local others
+  for _, facts in ipairs(groups) do
+    if facts.pending > 0 and not is_lower(high, redis.call('XPENDING', key, facts.name)[2]) then
+      return nil
+    elseif facts.name == group and facts.lag then
+      others = facts.lag + facts.pending
+    end
+  end
+  if others and redis.call('XLEN', key) - others == #unneeded then
+    return ('%s-%.0f'):format(milliseconds, sequence + 1)
+  end
+end
+
+local unneeded, groups = settled, {}
+for i, row in ipairs(redis.call('XINFO', 'GROUPS', key)) do
+  local facts = {}
+  for j = 1, #row, 2 do
+    facts[row[j]] = row[j + 1]
+  end
+  groups[i] = facts
   local last = facts['last-delivered-id']
   if is_lower(last, high) then
     unneeded = without(unneeded, function(id)
@@ -287,7 +312,10 @@ for _, row in ipairs(redis.call('XINFO', 'GROUPS', key)) do
     unneeded = without(unneeded, pending_in(facts.name))
   end
 end
-if #unneeded > 0 then
+local cut = place_to_cut(unneeded, groups)
+if cut then
+  redis.call('XTRIM', key, 'MINID', '=', cut)
+elseif #unneeded > 0 then
   redis.call('XDEL', key, unpack(unneeded))
 end
 return reply
