@@ -35,7 +35,7 @@ SERVICE = "main"
 SLOTS = ((0, 5460), (5461, 10922), (10923, 16383))
 FOR_FOLDERS = (
     "test_worker", "test_worker_failures", "test_worker_leases", "test_streams", "test_groups", "test_queues",
-    "test_cancellation", "test_channels",
+    "test_cancellation", "test_channels", "test_ordered_workers",
 )  # fmt: skip
 KEEPS_NOTHING = ("--save", "", "--appendonly", "no")
 KEEPS_EVERYTHING = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")

@@ -80,12 +80,13 @@ def together(*flows: Flow[Any]) -> Flow[list[Any]]:
 
     Per flow its result, or the error that ended it. A lost connection ends them all.
     """
+    telling = [telling_kinds(flow) for flow in flows]
     results: list[Any] = [None] * len(flows)
     asked: dict[int, Request[Any]] = {}
     replies: list[tuple[int, Any]] = [(place, None) for place in range(len(flows))]
     while replies:
         for place, reply in replies:
-            flow = flows[place]
+            flow = telling[place]
             try:
                 step = flow.throw(reply) if isinstance(reply, HeadraceError) else flow.send(reply)
             except StopIteration as stop:

@@ -27,6 +27,7 @@ from headrace.worker.ordered_running import OrderedBatchRunner, OrderedRunner
 from headrace.worker.ordered_settling import Sent
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 
+LINGER_S: Final = 0.005  # So long a message that is done waits for those behind it in the run of its key.
 MOST_DUE: Final = 1000  # Delayed messages moved at once.
 BEGIN_AGAIN: Final = (Fenced, NoLanes, NotFound)  # The session, the settings or the group are gone.
 
@@ -45,7 +46,7 @@ class OrderedConsumer:
         self.runner.is_cluster = "+cluster" in client.url
         order = Order(handler.stream, handler.group, settings_of(handler))
         self.keys = HeldKeys(client, order, name, handler.lease_ms, self.runner.lost)
-        self.runner.add_keys(self.keys, keep=app.keep_of(handler) is not None)
+        self.runner.add_keys(self.keys, self.key_lost, keep=app.keep_of(handler) is not None)
         self.settler = self.runner.settler
         self.places = handler.concurrency + handler.prefetch
         self.average_bytes = 0.0  # Of a message; 0 until the first was seen.
@@ -62,7 +63,12 @@ class OrderedConsumer:
         return [self.keys]
 
     def changed(self) -> None:
-        """Something was settled or lost: there is room."""
+        """Something was settled: there is room."""
+        self.wake.set()
+
+    def key_lost(self) -> None:
+        """Whoever took it away may have made others free."""
+        self.next_take_s = 0.0
         self.wake.set()
 
     # Beginning
@@ -120,6 +126,9 @@ class OrderedConsumer:
         """Until something has ended, or there is room and a reason to believe that there is something to take."""
         while not self.unanswered:
             if self.settler.endings:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LINGER_S):
+                        await self.settler.is_urgent.wait()
                 break
             room_s = self.next_take_s - time.monotonic() if self.room() > 0 else None
             if room_s is not None and (not self.is_dry or room_s <= 0):

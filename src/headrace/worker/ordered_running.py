@@ -6,7 +6,7 @@ buried (poison="skip"). One that can never succeed is buried at once, and the ke
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,9 +27,11 @@ from headrace.worker.running import Runner, words_of
 class OrderedRunner(Runner):
     keys: HeldKeys
     settler: OrderedSettler
+    on_lost: Callable[[], None]
 
-    def add_keys(self, keys: HeldKeys, *, keep: bool) -> None:
+    def add_keys(self, keys: HeldKeys, on_lost: Callable[[], None], *, keep: bool) -> None:
         self.keys = keys
+        self.on_lost = on_lost
         self.settler = OrderedSettler(keys, self, keep=keep)
         self.settlers[keys.stream] = self.settler  # type: ignore[assignment]  # It takes the same calls.
 
@@ -98,7 +100,7 @@ class OrderedRunner(Runner):
             if held.task is None and not held.is_over and held not in self.settler.endings:
                 self.settler.give_back(held)
 
-    def lost(self, held: HeldKey) -> None:
+    def lost(self, held: HeldKey, *, is_told: bool = False) -> None:
         """The server has given it to somebody else, or will: whatever runs is broken off."""
         if held.is_lost or self.keys.held.get(held.key) is not held:
             return
@@ -109,9 +111,9 @@ class OrderedRunner(Runner):
         self.waiting.clear()
         self.waiting.extend(waiting)
         events.warning("key_lost", stream=held.stream, group=self.handler.group, key=held.key, fence=held.fence)
-        if held.task is not None:
+        if held.task is not None and not is_told:
             held.task.cancel()
-        self.on_change()
+        self.on_lost()
 
     async def failed(self, delivery: Any, error: BaseException) -> None:
         if delivery.held.is_lost and not delivery.is_settled:

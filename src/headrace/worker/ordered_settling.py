@@ -62,12 +62,16 @@ class OrderedSettler:
         self.keep = keep
         self.endings: dict[HeldKey, deque[OrderedDelivery | Ending]] = {}
         self.filled = asyncio.Event()
+        self.is_urgent = asyncio.Event()  # Something waits for its answer, or a key is done with.
         self.task: asyncio.Task[None] | None = None  # Of the consumer that sends.
 
     # Gathering
 
     def ack(self, delivery: OrderedDelivery) -> None:
+        """The last one of a key's run brings the next key; those before it can wait a little for it."""
         self.add(delivery.held, delivery)
+        if not delivery.held.waiting:
+            self.is_urgent.set()
 
     def settle(self, settlement: Settlement, *deliveries: OrderedDelivery) -> None:
         """An ending that nobody waits for."""
@@ -92,6 +96,8 @@ class OrderedSettler:
             self.endings[held] = deque((ending,))
         else:
             endings.append(ending)
+        if isinstance(ending, Ending):
+            self.is_urgent.set()
         self.filled.set()
 
     # Sending
@@ -110,6 +116,7 @@ class OrderedSettler:
                 del self.endings[held]
         if not self.endings:
             self.filled.clear()
+            self.is_urgent.clear()
         return sent
 
     def take_first(self, held: HeldKey, endings: "deque[OrderedDelivery | Ending]", most: int) -> Sent:
@@ -126,12 +133,13 @@ class OrderedSettler:
         """It was refused for now: before all else of its key."""
         endings = self.endings.setdefault(sent.held, deque())
         endings.extendleft(reversed(sent.done) if sent.ending is None else (sent.ending,))
+        self.is_urgent.set()
         self.filled.set()
 
     def settled(self, sent: list[Sent], flags: Sequence[bool], *, is_repeated: bool) -> None:
         """The server's answers. A repeated call may be refused because it was done the first time."""
         done: list[Any] = []
-        lost: list[HeldKey] = []
+        lost: list[Sent] = []
         for one, was_ours in zip(sent, flags, strict=True):
             if one.ending is not None:
                 self.settled_ending(one.held, one.ending, was_ours)
@@ -141,11 +149,12 @@ class OrderedSettler:
                 for delivery in one.done:
                     self.runner.answered(delivery, None, False)
             if not was_ours and not is_repeated:
-                lost.append(one.held)
+                lost.append(one)
         if done:
             self.runner.acked(self.source, done)
-        for held in lost:
-            self.source.on_lost(held)
+        for one in lost:
+            is_told = one.ending is not None and one.ending.answer is not None  # By LeaseLost, where it waits.
+            self.runner.lost(one.held, is_told=is_told)
 
     def settled_ending(self, held: HeldKey, ending: Ending, was_ours: bool) -> None:
         if was_ours or ending.answer is None:
