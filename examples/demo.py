@@ -3,11 +3,11 @@
     make demo                                          our broker, embedded: a folder, and no server to start
     python examples/demo.py redis://localhost:6379     the same on a server that runs already: Redis or Valkey
 
-ann and bob are two worker processes with the same app (demo_app.py). ann is killed with orders in her hands; bob gets
-them. A bank that does not answer is asked again; a card that is declined again and again goes to the dead letters, and
-is billed when they are replayed. At the end Spark archives both streams to a table; it gets ready while the story is
-told (demo_archive.py). Every verdict is recomputed from the data (demo_verdicts.py), not from what the story believes.
-Exit code 1 when one of them fails.
+ann and bob are two worker processes with the same app (demo_app.py), which bills the orders of each customer in order.
+ann is killed with orders in her hands; bob gets them. A bank that does not answer is asked again; a card that is
+declined again and again goes to the dead letters, and is billed when they are replayed. At the end Spark archives both
+streams to a table; it gets ready while the story is told (demo_archive.py). Every verdict is recomputed from the data
+(demo_verdicts.py), not from what the story believes. Exit code 1 when one of them fails.
 """
 
 import asyncio
@@ -80,7 +80,9 @@ def tell(client: Client, folder: Path, started: list[Process]) -> list[Verdict]:
 
         with worker("ann", client.url, folder) as ann, worker("bob", client.url, folder) as bob:
             started += [ann, bob]
-            chapter("share", "ann and bob, two worker processes with one app; each order goes to one of them")
+            chapter(
+                "share", "ann and bob, two worker processes with one app; each customer is with one of them at a time"
+            )
             wait_until(lambda: ann.poll() is not None, "ann to die")
             held = [entry.id for entry in client.stream(ORDERS).group(GROUP).pending()]
             chapter(

@@ -1,6 +1,7 @@
 """The application of the demo: all that a user writes. `headrace worker demo_app:app` runs it.
 
-Each order is billed once, with its line in the customer's ledger: effect, receipt and acknowledgement are one step.
+Each order is billed once, with its line in the customer's ledger: effect, receipt and acknowledgement are one step. The
+orders of one customer are billed one after the other, as they came; those of different customers at the same time.
 """
 
 import asyncio
@@ -36,7 +37,16 @@ def bank_takes_every_card() -> bool:
     return Path(BANK).exists()
 
 
-@app.handler(ORDERS, group=GROUP, lease="1s", concurrency=4, prefetch=0, retries=Retries(2, first="50ms"))
+@app.handler(
+    ORDERS,
+    group=GROUP,
+    key="customer",
+    poison="skip",
+    lease="1s",
+    concurrency=4,
+    run=2,
+    retries=Retries(2, first="50ms"),
+)
 async def bill(order: Order, ctx: Context) -> None:
     global taken
     taken += 1

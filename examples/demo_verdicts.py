@@ -5,6 +5,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rich.console import Console
@@ -33,10 +34,13 @@ def judge(client: Client, count: int, ann_code: int, held: list[str], letter: De
     yield Verdict("every order was billed", f"{len(billed)} of {count}", sorted(billed) == list(range(count)))
     twice = sum(times > 1 for times in billed.values())
     yield Verdict("no order was billed twice", f"{twice} billed twice", twice == 0)
-    lines = ledger_lines(client)
-    entries = {(receipt["order"], receipt["entry"]) for receipt in receipts}
-    is_same = len(lines) == len(receipts) and set(lines) == entries
+    ledgers = read_ledgers(client)
+    lines = [line for ledger in ledgers for line in ledger]
+    is_same = sorted(lines) == sorted((receipt["order"], receipt["entry"]) for receipt in receipts)
     yield Verdict("the ledgers have the same", f"{len(lines)} lines, {len(receipts)} receipts", is_same)
+    violations = sum(count_violations(ledger) for ledger in ledgers)
+    found = f"{violations} violations, {len(ledgers)} customers"
+    yield Verdict("each customer's were in order", found, violations == 0 and len(ledgers) > 1)
 
     yield Verdict("both workers had a share", f"ann {by['ann']}, bob {by['bob']}", by["ann"] > 0 and by["bob"] > 0)
     rescued = [one for one in receipts if one["entry"] in held and one["by"] == "bob" and one["attempt"] > 1]
@@ -46,27 +50,34 @@ def judge(client: Client, count: int, ann_code: int, held: list[str], letter: De
     yield Verdict("what failed was tried again", f"order 8: attempt {slow['attempt']}", slow["attempt"] > 1)
     is_told = letter.attempts == 3 and "the bank says no" in letter.error and billed[letter.payload["number"]] == 1
     found = f"order {letter.payload['number']}: {letter.attempts} attempts"
-    yield Verdict("a hopeless one was kept, replayed", found, is_told)
+    yield Verdict("a hopeless one was replayed", found, is_told)
 
     group = client.stream(ORDERS).group(GROUP).info()
     yield Verdict("nothing is pending, all was read", f"pending {group.pending}, lag {group.lag}", group.pending == 0)
     left = leftovers(client)
-    yield Verdict("nothing is left beside the stream", ", ".join(left) or "no key", not left)
+    yield Verdict("no record of them is left", ", ".join(left) or "no key", not left)
 
 
-def ledger_lines(client: Client) -> list[tuple[int, str]]:
-    """Of all customers: order and entry, in the order they were billed."""
-    lines: list[tuple[int, str]] = []
+def read_ledgers(client: Client) -> list[list[tuple[int, str]]]:
+    """Of each customer: order and entry, as they were billed."""
+    ledgers: list[list[tuple[int, str]]] = []
     for key in find_keys(client, f"{{{ORDERS}}}:ledger:*"):
-        for line in client.list(key).range():
-            entry, _, number = line.decode().partition(" ")
-            lines.append((int(number), entry))
-    return lines
+        lines = [line.decode().partition(" ") for line in client.list(key).range()]
+        ledgers.append([(int(number), entry) for entry, _, number in lines])
+    return ledgers
+
+
+def count_violations(ledger: list[tuple[int, str]]) -> int:
+    """Lines whose entry came before the one above them."""
+    places = [tuple(map(int, entry.split("-"))) for _, entry in ledger]
+    return sum(later < earlier for earlier, later in pairwise(places))
 
 
 def leftovers(client: Client) -> list[str]:
-    """Records that workers keep while they need them. Streams stay, empty."""
-    keys = find_keys(client, f"hr:{{{ORDERS}}}:{GROUP}:*")
+    """Keys that tell of messages. Those that tell of the group itself, and empty streams, stay."""
+    keys = [
+        key for key in find_keys(client, f"hr:{{{ORDERS}}}:{GROUP}:*") if not key.endswith((":order", ":consumers"))
+    ]
     return [key for key in keys if client.command("TYPE", key) != b"stream" or client.stream(key).length()]
 
 

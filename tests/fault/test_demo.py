@@ -61,7 +61,7 @@ def test_every_verdict_of_the_demo_holds() -> None:
         said, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert process.returncode == 0, said
-    assert said.count("holds") == 12
+    assert said.count("holds") == 13
     assert "FAILS" not in said
     assert "rows 121 · files 2 · " in said
     assert not left_processes(mark)
@@ -76,7 +76,7 @@ def test_the_demo_goes_on_without_spark_and_says_why(tmp_path: Path) -> None:
         said, _ = process.communicate(timeout=TIMEOUT_S)
 
     assert process.returncode == 0, said
-    assert said.count("holds") == 10 and "FAILS" not in said
+    assert said.count("holds") == 11 and "FAILS" not in said
     assert "not shown: the pipeline needs pandas 2.2 or newer but before 3, not 3.0.0: pip install" in said
     assert not left_processes(mark)
 
