@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 UV = Path("build/pins-env/bin/uv")
-EXTRAS = ["--extra", "fast", "--extra", "valkey"]
+EXTRAS = ["--extra", "fast", "--extra", "valkey", "--extra", "web"]
 
 
 def main() -> None:

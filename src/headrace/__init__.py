@@ -58,6 +58,8 @@ if TYPE_CHECKING:
         StreamInfo,
         TrimReport,
     )
+    from headrace.ordered.consumer import OrderedConsumer
+    from headrace.ordered.delegated_message import OrderedMessage
     from headrace.server.public_broker import Broker
 
 __version__ = "0.1.0.dev0"
@@ -77,6 +79,8 @@ HOMES = {
     "headrace.client.async_linked_list": ("AsyncLinkedList",),
     "headrace.client.channels": ("Channel", "Channels", "Subscription"),
     "headrace.client.async_channels": ("AsyncChannel", "AsyncChannels", "AsyncSubscription"),
+    "headrace.ordered.consumer": ("OrderedConsumer",),
+    "headrace.ordered.delegated_message": ("OrderedMessage",),
     "headrace.server.public_broker": ("Broker",),
     "headrace.client.results": (
         "Claimed", "ConsumerInfo", "Element", "Entry", "GroupInfo", "Guarantee", "Message", "PendingEntry",
@@ -97,6 +101,7 @@ __all__ = [
     "Client", "Stream", "Group", "Queue", "Job", "LinkedList", "Channel", "Channels", "Subscription",
     "AsyncClient", "AsyncStream", "AsyncGroup", "AsyncQueue", "AsyncJob", "AsyncLinkedList", "AsyncChannel",
     "AsyncChannels", "AsyncSubscription",
+    "OrderedConsumer", "OrderedMessage",
     "Broker",
     "Entry", "PendingEntry", "PendingSummary", "StreamInfo", "GroupInfo", "ConsumerInfo", "Claimed", "TrimReport",
     "Element", "QueueInfo", "QueueStats", "Message", "Guarantee",

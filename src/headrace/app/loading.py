@@ -1,6 +1,7 @@
-"""module:app, as it is written on the command line -> the App."""
+"""module:name, as it is written on the command line -> the App, or a function."""
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -9,10 +10,31 @@ from headrace.errors import ConfigError
 
 
 def load_app(place: str) -> App:
-    """Import the module and give its App. The folder where the command was started is searched first."""
+    """Import the module and give its App."""
+    found = load(place, "app", "app:app for the name app in app.py")
+    if not isinstance(found, App):
+        module_name, _, path = place.partition(":")
+        raise ConfigError(f"{place!r} is {kind_of(found)}, not an App. Write {path} = App(...) in {module_name}.")
+    return found
+
+
+def load_function(place: str) -> Callable[[Any], Any]:
+    """Import the module and give the function, or another object that can be called."""
+    found = load(place, "function", "app:handle for the function handle in app.py")
+    if not callable(found) or isinstance(found, type):
+        raise ConfigError(f"{place!r} is {kind_of(found)}, not a function that takes a message.")
+    return found  # type: ignore[no-any-return]
+
+
+def kind_of(found: Any) -> str:
+    return "nothing of that name" if found is None else f"a {type(found).__name__}"
+
+
+def load(place: str, what: str, example: str) -> Any:
+    """Import the module and give what has the name. The folder where the command was started is searched first."""
     module_name, _, path = place.partition(":")
     if not module_name or not path:
-        raise ConfigError(f"{place!r} names no app; write MODULE:NAME, like app:app for the name app in app.py.")
+        raise ConfigError(f"{place!r} names no {what}; write MODULE:NAME, like {example}.")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -30,9 +52,6 @@ def load_app(place: str) -> App:
         raise import_failed(module_name, error) from error
     for name in path.split("."):
         found = getattr(found, name, None)
-    if not isinstance(found, App):
-        kind = "nothing of that name" if found is None else f"a {type(found).__name__}"
-        raise ConfigError(f"{place!r} is {kind}, not an App. Write {path} = App(...) in {module_name}.")
     return found
 
 

@@ -20,6 +20,7 @@ from headrace.cli import (
     claim,
     dlq,
     groups,
+    ordered,
     pending,
     pipeline,
     publish,
@@ -93,6 +94,7 @@ app.command("claim", cls=Command)(claim.claim)
 app.command("ack", cls=Command)(ack.ack)
 app.add_typer(queues.app, name="queues")
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(ordered.app, name="ordered")
 app.add_typer(pipeline.app, name="pipeline")
 app.command("backup", cls=Command)(backup.backup)
 app.command("restore", cls=Command)(restore.restore)

@@ -1,0 +1,51 @@
+"""Who is alive, as far as this coordinator knows: when it last had a sign of life from a consumer.
+
+A sign is an answer of the health URL, or any call of the consumer itself. It is kept in memory only, because nothing
+hangs on it but whether keys are taken and extended on the consumer's behalf: another coordinator that has signs of its
+own goes on doing that, and without any the lease ends.
+"""
+
+import time
+
+from headrace.client.lane_views import Registered
+from headrace.ordered.bodies import BY_CALLS
+
+
+class Roster:
+    """Consumers that the coordinator takes for. Others, which take for themselves, have no health URL."""
+
+    def __init__(self, lease_ms: int) -> None:
+        self.lease_s = lease_ms / 1000
+        self.signs: dict[tuple[str, int], float] = {}  # By name and session.
+        self.failures: dict[tuple[str, int], int] = {}  # Health checks in a row.
+
+    def note(self, consumer: str, session: int) -> None:
+        self.signs[consumer, session] = time.monotonic()
+        self.failures.pop((consumer, session), None)
+
+    def note_failure(self, consumer: str, session: int) -> int:
+        """How many times in a row its health URL gave no good answer."""
+        count = self.failures.get((consumer, session), 0) + 1
+        self.failures[consumer, session] = count
+        return count
+
+    def is_alive(self, one: Registered) -> bool:
+        sign_s = self.signs.get((one.name, one.session))
+        return sign_s is not None and time.monotonic() - sign_s < self.lease_s
+
+    def forget_others(self, registered: list[Registered]) -> None:
+        """So that it grows no larger than the map of consumers."""
+        known = {(one.name, one.session) for one in registered}
+        for who in self.signs.keys() - known:
+            del self.signs[who]
+        for who in self.failures.keys() - known:
+            del self.failures[who]
+
+
+def is_delegated(one: Registered) -> bool:
+    """Whether coordinators take for this consumer."""
+    return bool(one.health)
+
+
+def has_health_url(one: Registered) -> bool:
+    return is_delegated(one) and one.health != BY_CALLS
