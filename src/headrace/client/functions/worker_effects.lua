@@ -4,7 +4,7 @@
 -- several effects on one key too, they are of one type, and DEL stands alone. `check_effect` looks ahead over all
 -- effects of a step; after it none of them can fail. commands/hr_effects.py has the same rules.
 
-local MOST_WORDS = 1000 -- Of one effect.
+local MOST_EFFECT_WORDS = 1000 -- Of one effect.
 local LARGEST = 2 ^ 53 - 1 -- Numbers that are added to, and what is added: doubles are exact up to here.
 local BAD_EFFECT = 'ERR EFFECT must be followed by the number of its words, 2 to 1000, and by as many words'
 local OVERFLOW = 'ERR increment or decrement would overflow'
@@ -25,7 +25,7 @@ local RULES = {
 
 -- The effect whose number of words stands at a place; nil and why not.
 local function read_effect(words, at, left)
-  local count = whole_number(words[at], 2, math.min(left, MOST_WORDS))
+  local count = whole_number(words[at], 2, math.min(left, MOST_EFFECT_WORDS))
   if not count then
     return nil, BAD_EFFECT
   end

@@ -1,0 +1,97 @@
+-- LANE.CONFIG: set a group up for order per key.
+--
+-- ARGV   group, KEYFIELDS, n, field…, then in any order: POISON PARK|SKIP, MAXATTEMPTS n, KEYLESS OWN|DEAD, LEASE ms,
+--        READER name, MAPS tickets consumers (they are those among the keys), LAYOUT LIST|SET
+-- reply  OK
+--
+-- What decides where messages are (KEYFIELDS, READER, MAPS, LAYOUT) begins a rebuild when it changes.
+
+local MOST_NAMES = 64
+local BAD_NAMES = 'ERR KEYFIELDS must be followed by the number of names, 1 to 64, and by as many names, none of them empty'
+
+if #ARGV < 4 then
+  return redis.error_reply('ERR wrong number of arguments')
+end
+local order = order_of(KEYS, ARGV[1])
+local count = ARGV[2]:upper() == 'KEYFIELDS' and whole_number(ARGV[3], 1, math.min(MOST_NAMES, #ARGV - 3))
+if not count then
+  return redis.error_reply(BAD_NAMES)
+end
+local names = {}
+for i = 4, 3 + count do
+  if ARGV[i] == '' then
+    return redis.error_reply(BAD_NAMES)
+  end
+  names[#names + 1] = #ARGV[i] .. ':' .. ARGV[i]
+end
+
+local chosen = {
+  keyfields = table.concat(names), poison = 'park', maxattempts = '0', keyless = 'own', lease = '30000',
+  reader = 'master', layout = 'list', tickets = order.tickets, consumers = order.consumers,
+}
+local CHOICES = {POISON = {park = true, skip = true}, KEYLESS = {own = true, dead = true}, LAYOUT = {list = true, set = true}}
+local NUMBERS = {MAXATTEMPTS = {0, 2 ^ 31}, LEASE = {1, 2 ^ 52}}
+local at = 4 + count
+while at <= #ARGV do
+  local word, value = ARGV[at]:upper(), ARGV[at + 1]
+  if not value then
+    return redis.error_reply(SYNTAX)
+  elseif CHOICES[word] and CHOICES[word][value:lower()] then
+    chosen[word:lower()] = value:lower()
+  elseif NUMBERS[word] then
+    local number = whole_number(value, NUMBERS[word][1], NUMBERS[word][2])
+    if not number then
+      return redis.error_reply(NOT_AN_INTEGER)
+    end
+    chosen[word:lower()] = text_of(number)
+  elseif word == 'READER' and value ~= '' and value ~= LANES then
+    chosen.reader = value
+  elseif word == 'MAPS' and value == order.tickets and ARGV[at + 2] == order.consumers then
+    at = at + 1
+  elseif word == 'READER' or word == 'MAPS' then
+    return redis.error_reply('ERR ' .. word .. ' has a name that cannot be used')
+  else
+    return redis.error_reply(SYNTAX)
+  end
+  at = at + 2
+end
+local is_taken = {}
+for i = 1, 8 do
+  if is_taken[KEYS[i]] then
+    return redis.error_reply('ERR MAPS has a name that cannot be used')
+  end
+  is_taken[KEYS[i]] = true
+end
+
+local row = read_settings(order)
+local wrong = row and row.err and row or nil
+local pending = redis.pcall('XPENDING', order.stream, order.group, '-', '+', 1)
+wrong = wrong or (pending.err and pending) or read_sizes(order)
+if not wrong and chosen.layout == 'list' then
+  local probe = redis.pcall('EXISTS', lane_of(order, '')) -- Not declared: a server that minds says so here.
+  wrong = type(probe) == 'table' and probe or nil
+end
+if wrong then
+  return wrong
+end
+
+local before, is_other = {}, not row
+for name, value in pairs(chosen) do
+  before[name] = redis.call('HGET', order.order, name)
+  is_other = is_other or (before[name] ~= value and not CHOICES[name:upper()] and not NUMBERS[name:upper()])
+end
+is_other = is_other or before.layout ~= chosen.layout
+for name, value in pairs(chosen) do
+  if before[name] ~= value then
+    redis.call('HSET', order.order, name, value)
+  end
+end
+if is_other then
+  begin_rebuild(order)
+  for name in pairs({tickets = true, consumers = true}) do
+    if before[name] and before[name] ~= chosen[name] and chosen.layout == 'list' then
+      redis.call('UNLINK', before[name])
+    end
+  end
+end
+return redis.status_reply('OK')
