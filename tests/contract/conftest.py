@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, w
 
 from support.deployments import Deployment, deployments, running_fleet
 from support.flavours import LoopThread, Spy, open_client
+from support.ordered import Lanes, MakeLanes
 
 COUNTER = itertools.count(1)
 
@@ -124,6 +125,24 @@ def group(stream: Any) -> Any:
     group = stream.group("billing")
     group.create(start="beginning")
     return group
+
+
+@pytest.fixture
+def make_lanes(client: Any, name: str, flavour: str) -> MakeLanes:
+    """make_lanes(keyless="dead"): the stream of this test, kept in order per key.
+
+    On other servers one flavour has a list per key and the other one sorted set for all; ours knows no layouts.
+    """
+
+    def make(**options: Any) -> Lanes:
+        return Lanes(client, name, **{"layout": "list" if flavour == "sync" else "set", **options})
+
+    return make
+
+
+@pytest.fixture
+def lanes(make_lanes: MakeLanes) -> Lanes:
+    return make_lanes()
 
 
 @pytest.fixture

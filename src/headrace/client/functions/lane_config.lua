@@ -89,8 +89,8 @@ end
 if is_other then
   begin_rebuild(order)
   for name in pairs({tickets = true, consumers = true}) do
-    if before[name] and before[name] ~= chosen[name] and chosen.layout == 'list' then
-      redis.call('UNLINK', before[name])
+    if before[name] and before[name] ~= chosen[name] then
+      redis.pcall('UNLINK', before[name]) -- Not declared: left lying where that is refused.
     end
   end
 end

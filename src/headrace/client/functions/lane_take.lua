@@ -120,9 +120,10 @@ end
 local total = 0 -- Messages that will be given out.
 
 local function look_up(choice)
-  local before = choice.ids and #choice.ids or 0
   choice.ids = order.whole[choice.key] or lane_head(order, choice.key, run)
-  total = total + math.min(#choice.ids, run) - math.min(before, run)
+  local size = math.min(#choice.ids, run)
+  total = total + size - (choice.size or 0)
+  choice.size = size
 end
 
 local function last_delivered()
@@ -170,7 +171,7 @@ local function fill()
     if known > 0 then
       read_new(known)
       for _, choice in ipairs(chosen) do
-        if #choice.ids < run then
+        if choice.size < run then
           look_up(choice)
         end
       end
