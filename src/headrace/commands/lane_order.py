@@ -119,7 +119,7 @@ def lane_park(ctx: Call, argv: list[bytes]) -> Outcome:
         board.give_back(lane, ticket.given, ticket.attempts)
     if ticket.state == READY:
         take_out_of_ready(board, argv[3])
-    park(board, argv[3], ticket.attempts, argv[5] if len(argv) == 6 else b"")
+    park(board, argv[3], ticket.attempts, argv[5] if len(argv) == 6 else ticket.error)
     return board.finish(encoder.encode_integer(1))
 
 

@@ -172,7 +172,29 @@ end
 
 -- Rebuilding
 
+-- All lists that the tickets of a map name. Under other key fields their IDs may belong to other lanes.
+local function delete_lists(order, tickets)
+  local cursor = '0'
+  repeat
+    local page = redis.pcall('HSCAN', tickets, cursor, 'COUNT', PAGE)
+    if page.err then
+      return
+    end
+    local lists = {}
+    for i = 1, #page[2], 2 do
+      lists[#lists + 1] = lane_of(order, page[2][i])
+    end
+    for from = 1, #lists, PART do
+      redis.call('UNLINK', unpack(lists, from, math.min(from + PART - 1, #lists)))
+    end
+    cursor = page[1]
+  until cursor == '0'
+end
+
 local function begin_rebuild(order)
+  if not order.is_set then
+    delete_lists(order, order.saved_tickets or order.tickets)
+  end
   redis.call('UNLINK', order.tickets, order.ready, order['until'], order.lanes)
   redis.call('HSET', order.order, 'rebuild', '0-0')
   order.rebuild = '0-0'

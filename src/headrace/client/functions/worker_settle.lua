@@ -105,10 +105,9 @@ wrong = find_wrong_target(targets)
 if wrong then
   return wrong
 end
-local ids, held
-ids, held, _, _, wrong = open_ids(key, group, consumer, words, 1, #words)
-if wrong then
-  return wrong
+local ids, held, _, _, wrong_id = open_ids(key, group, consumer, words, 1, #words)
+if wrong_id then
+  return wrong_id
 end
 
 local reply, settled = {}, {}
