@@ -188,13 +188,16 @@ class Board:
     # Writing
 
     def finish(self, reply: bytes) -> Outcome:
+        self.write()
+        return self.step.outcome(reply)
+
+    def write(self) -> None:
         self.write_owners()
         self.write_tickets()
         self.write_ready()
         if self.fence != self.last_fence:
             self.step.set_fields(self.keys.order, [b"fence", b"%d" % self.fence])
             self.last_fence = self.fence
-        return self.step.outcome(reply)
 
     def write_owners(self) -> None:
         """Acknowledging comes last: an entry that was given back and buried is gone."""

@@ -97,11 +97,10 @@ def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
     expire(board)
     taking.may_read = not read_strays(board)
     take_keys(taking)
+    board.write()
     is_all = taking.is_read_out and not board.has_ready() and not mend(taking)
-    outcome = board.finish(b"")
     wait_ms = until_first(board) if is_all else 0
-    outcome.reply = encode_array([encode_array(taking.grants), encode_integer(wait_ms)])
-    return outcome
+    return board.step.outcome(encode_array([encode_array(taking.grants), encode_integer(wait_ms)]))
 
 
 def check_session(board: Board, consumer: bytes, session: bytes) -> None:
@@ -188,7 +187,7 @@ def mend(taking: Taking) -> bool:
     """Somebody deleted the map of tickets: the lanes are made anew. Whether it is so."""
     board = taking.board
     lanes = board.group.consumers.get(LANES)
-    if taking.grants or board.stored is not None or board.tickets or lanes is None or not lanes.count_pending():
+    if lanes is None or not lanes.count_pending() or find_hash(board.ctx, board.keys.tickets) is not None:
         return False
     board.step.set_fields(board.keys.order, [b"rebuild", FIRST])
     return True
