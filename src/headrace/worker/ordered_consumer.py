@@ -140,10 +140,10 @@ class OrderedConsumer:
         await asyncio.sleep(0)  # What ends in the same turn comes along.
 
     def room(self) -> int:
-        """How many keys there is a place for."""
-        if self.runner.is_stopping:
+        """How many keys there is a place for. Threads that outlive their key have one too."""
+        if self.runner.is_stopping or self.keys.held_bytes >= MOST_HELD_BYTES:
             return 0
-        return min(self.places - len(self.keys), lane_steps.MOST)
+        return min(self.places - len(self.keys) - self.runner.outliving, lane_steps.MOST)
 
     async def exchange(self) -> None:
         is_repeated = bool(self.unanswered)
@@ -162,20 +162,21 @@ class OrderedConsumer:
         replies = await self.client.run(together(*steps))
         self.outage.over()
         self.unanswered = []
-        if sent:
-            await self.settled(sent, replies[0], is_repeated=is_repeated)
+        refusal = await self.settled(sent, replies[0], is_repeated=is_repeated) if sent else None
         if count:
             self.take_was_lost = False
             self.taken(replies[-1], count, began_s)
+        if refusal is not None:
+            await self.tell_refusal(refusal)
 
     def wanted(self, sent: list[Sent]) -> tuple[int, int]:
         """How many keys to take, and how many messages of each: as many as there are places and memory for."""
         freed = sum([one.frees_key for one in sent])
-        count = self.room() + (0 if self.runner.is_stopping else freed)
         is_time = not self.is_dry or freed or time.monotonic() >= self.next_take_s
         free_bytes = MOST_HELD_BYTES - self.keys.held_bytes
-        if count <= 0 or not is_time or free_bytes <= 0:
+        if self.runner.is_stopping or not is_time or free_bytes <= 0:
             return 0, 0
+        count = max(0, self.room() + freed)
         most = max(1, int(free_bytes / self.average_bytes)) if self.average_bytes else lane_steps.MOST
         run = min(self.handler.run, most)
         return min(count, lane_steps.MOST, max(1, most // run)), run
@@ -191,23 +192,31 @@ class OrderedConsumer:
             self.client._facts, keys.order, keys.consumer, keys.session, self.handler.lease_ms, count, run
         )
 
-    async def settled(self, sent: list[Sent], reply: Any, *, is_repeated: bool) -> None:
+    async def settled(self, sent: list[Sent], reply: Any, *, is_repeated: bool) -> HeadraceError | None:
+        """The answer to a settlement; an error that only somebody else can mend."""
         if isinstance(reply, BEGIN_AGAIN):  # The group is gone, and with it what we held.
             reply = [False] * len(sent)
         if not isinstance(reply, HeadraceError):
             self.settler.settled(sent, reply, is_repeated=is_repeated)
-            return
+            return None
         if len(sent) > 1 and isinstance(reply, CommandError):
-            for one in sent:  # A refused call has changed nothing. One of them is to blame; the others must not suffer.
-                [answer] = await self.client.run(together(self.settle_flow([one])))
-                await self.settled([one], answer, is_repeated=is_repeated)
-            return
-        told = [isinstance(reply, CommandError) and self.settler.refused(one, reply) for one in sent]
-        for one, is_told in zip(sent, told, strict=True):
-            if not is_told:
+            return await self.settle_one_by_one(sent, is_repeated=is_repeated)
+        error: HeadraceError | None = None
+        for one in sent:
+            if not isinstance(reply, CommandError) or not self.settler.refused(one, reply):
                 self.settler.put_back(one)
-        if not all(told):
-            await self.tell_refusal(reply)
+                error = reply
+        return error
+
+    async def settle_one_by_one(self, sent: list[Sent], *, is_repeated: bool) -> HeadraceError | None:
+        """A refused call has changed nothing. One of them is to blame; the others must not suffer."""
+        error: HeadraceError | None = None
+        for place, one in enumerate(sent):
+            self.unanswered = sent[place:]
+            [answer] = await self.client.run(together(self.settle_flow([one])))
+            error = await self.settled([one], answer, is_repeated=is_repeated) or error
+        self.unanswered = []
+        return error
 
     def taken(self, reply: Any, count: int, began_s: float) -> None:
         if isinstance(reply, HeadraceError):
@@ -243,13 +252,7 @@ class OrderedConsumer:
 
     async def heal(self, error: HeadraceError) -> None:
         """Whatever a running worker meets, it goes on."""
-        while True:
-            if isinstance(error, ConnectionLost):
-                await self.outage.pause(error)
-                return
-            if not isinstance(error, BEGIN_AGAIN) and getattr(error, "prefix", "") != "MAPS":
-                await self.tell_refusal(error)
-                return
+        if isinstance(error, BEGIN_AGAIN) or getattr(error, "prefix", "") == "MAPS":
             for held in list(self.keys.held.values()):
                 self.runner.lost(held)
             try:
@@ -258,7 +261,10 @@ class OrderedConsumer:
                 return
             except HeadraceError as failure:
                 error = failure
-                await asyncio.sleep(SHORTEST_PAUSE_S)
+        if isinstance(error, ConnectionLost):
+            await self.outage.pause(error)
+        else:
+            await self.tell_refusal(error)
 
     async def tell_refusal(self, error: HeadraceError) -> None:
         self.outage.refused(self.handler.stream, self.handler.group, error)
@@ -328,7 +334,7 @@ class OrderedConsumer:
 
     async def give_back(self) -> None:
         """Everything that has not been finished is free for others at once; then our name goes."""
-        while self.settler.endings or self.unanswered or self.take_was_lost:
+        while self.settler.endings or self.unanswered:
             self.wake.set()
             await asyncio.sleep(SHORTEST_PAUSE_S)
         keys = self.keys

@@ -117,8 +117,9 @@ class HeldKeys:
         """A lease that ended before it could be extended is lost, whatever the server says later: others may run."""
         now_s = time.monotonic()
         held = list(self.held.values())  # One step for the interpreter: no lock is needed.
-        lost = [one for one in held if one.leased_s + self.lease_ms / 1000 <= now_s]
-        aging = [one for one in held if one.leased_s + self.lease_ms / 3000 <= now_s and one not in lost]
+        lease_s = self.lease_ms / 1000
+        lost = [one for one in held if one.leased_s + lease_s <= now_s]
+        aging = [one for one in held if one.leased_s + lease_s / 3 <= now_s < one.leased_s + lease_s]
         if aging:
             kept = self.ask(client, aging)
             for one, is_ours in zip(aging, kept, strict=True):

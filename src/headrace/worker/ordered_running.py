@@ -95,10 +95,8 @@ class OrderedRunner(Runner):
     def stop(self) -> None:
         """No message begins any more. Keys of which none runs are given back at once."""
         self.is_stopping = True
-        self.waiting.clear()
-        for held in list(self.keys.held.values()):
-            if held.task is None and not held.is_over and held not in self.settler.endings:
-                self.settler.give_back(held)
+        for delivery in self.take_waiting():
+            self.settler.give_back(delivery.held)  # type: ignore[attr-defined]  # Ours have one.
 
     def lost(self, held: HeldKey, *, is_told: bool = False) -> None:
         """The server has given it to somebody else, or will: whatever runs is broken off."""

@@ -160,6 +160,8 @@ class OrderedSettler:
         if was_ours or ending.answer is None:
             for delivery in ending.deliveries:
                 self.runner.answered(delivery, ending.settlement, was_ours)
+        if isinstance(ending.settlement, Back) and was_ours:
+            self.runner.counters.released += held.unsettled
         if isinstance(ending.settlement, (worker_steps.Retry, Park, Back)):
             self.source.remove(held)
         if ending.answer is not None and not ending.answer.done():

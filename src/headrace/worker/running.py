@@ -55,6 +55,7 @@ class Runner:
         self.settlers: dict[str, Settler] = {}
         self.waiting: deque[Delivery] = deque()
         self.running = 0
+        self.outliving = 0  # Threads that go on though their run was broken off. Their places are taken.
         self.loop = asyncio.get_running_loop()
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_stopping = False
@@ -260,12 +261,15 @@ class Runner:
     def keep_place(self, future: "asyncio.Future[Any]") -> None:
         """Until the thread is back."""
         self.running += 1
+        self.outliving += 1
         future.add_done_callback(self.thread_is_back)
 
     def thread_is_back(self, future: "asyncio.Future[Any]") -> None:
         if not future.cancelled():
             future.exception()  # Too late for it to matter.
+        self.outliving -= 1
         self.place_is_free()
+        self.on_change()
 
     def context(self, delivery: Delivery) -> Context:
         return Context(self.handler, delivery, self.commit)
