@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headrace.cli import ordered_services
+from headrace.cli import ordered_prove, ordered_services
 from headrace.cli.usage import Command, Group, Stream, Url, WrongUsage, Yes
 from headrace.errors import CommandError, NotFound
 
@@ -30,6 +30,7 @@ app = typer.Typer(
 )
 app.command("master", cls=Command)(ordered_services.master)
 app.command("consumer", cls=Command)(ordered_services.consumer)
+app.command("prove", cls=Command)(ordered_prove.prove)
 
 
 @app.command(cls=Command)

@@ -17,7 +17,7 @@ Update = Callable[[int, int | None], None]
 
 
 @contextmanager
-def shown_progress(what: str) -> Iterator[Update | None]:
+def shown_progress(what: str, *, at_first: str = "Spark is at work") -> Iterator[Update | None]:
     """update(done, left) shows entries, their rate, and how many are left, about; left=None: nobody knows.
 
     None without a terminal: then there is nobody to look at it.
@@ -30,7 +30,7 @@ def shown_progress(what: str) -> Iterator[Update | None]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[figures]}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, figures="Spark is at work")
+        task = bar.add_task(what, total=None, figures=at_first)
         pace = Pace()
 
         def update(done: int, left: int | None) -> None:
