@@ -20,14 +20,15 @@ from headrace.commands.lane_settings import LaneSettings, find_settings
 from headrace.commands.lane_ticket import GONE, READY, Ticket, read_number, read_ticket
 from headrace.commands.lists import drop_list, encode_pop, find_list
 from headrace.commands.notifications import LIST
-from headrace.commands.outcome import Outcome
+from headrace.commands.outcome import CHANGED, Outcome
 from headrace.commands.sorted_sets import find_sorted_set
 from headrace.engine.delivery import Consumer
 from headrace.engine.group import Group
 from headrace.engine.lists import LEFT, RIGHT
 from headrace.engine.stream import Stream
 from headrace.errors import CommandError
-from headrace.journal.record import ACK, encode_record
+from headrace.journal.record import ACK, POP, PUSH, encode_head, encode_record
+from headrace.wire.encoder import encode_bulk
 
 NO_LANES: Final = "NOLANES no order per key is set up for this group: LANE.CONFIG first"
 NO_TIME: Final = 0  # Of a key that waits for no time.
@@ -37,7 +38,7 @@ class Board:
     __slots__ = (
         "ctx", "step", "stream_name", "group_name", "stream", "group", "keys", "settings", "stored", "tickets", "ends",
         "ready", "ready_taken", "front", "back", "to_lanes", "returned", "claimed", "claimer", "gone", "settled",
-        "keeps", "fence", "last_fence",
+        "keeps", "fence", "last_fence", "push_head", "pop_head",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +71,8 @@ class Board:
         order = find_hash(ctx, keys.order)
         self.last_fence = read_number(order.get(b"fence", b"")) if order is not None else 0
         self.fence = self.last_fence
+        self.push_head = encode_head(PUSH, ctx.db.number, 3)
+        self.pop_head = encode_head(POP, ctx.db.number, 3)
 
     def next_fence(self) -> int:
         """It grows with the clock too: a broker that lost its last second gives none twice."""
@@ -134,10 +137,19 @@ class Board:
         if self.ctx.find(lane) is not None:
             self.step.remove(lane)
         self.ctx.db.put(lane, deque((name,)))
-        self.note_pushed(key, RIGHT, [name])
+        self.note_appended(lane, name)
 
-    def note_pushed(self, key: bytes, side: bytes, names: list[bytes]) -> None:
-        self.step.note_pushed(self.keys.lane + key, side, names)
+    def append(self, key: bytes, lane: "deque[bytes]", name: bytes) -> None:
+        lane.append(name)
+        self.note_appended(self.keys.lane + key, name)
+
+    def note_appended(self, lane: bytes, name: bytes) -> None:
+        ctx = self.ctx
+        ctx.notify(LIST, b"rpush", lane)
+        record = CHANGED
+        if ctx.journaling:  # Put together by hand: there is one for every message.
+            record = b"%b%b$5\r\nright\r\n%b" % (self.push_head, encode_bulk(lane), encode_bulk(name))
+        self.step.note(lane, record)
 
     def shorten(self, key: bytes, lane: "deque[bytes]", count: int) -> None:
         """The first messages leave their lane, and with the last one it is gone."""
@@ -150,7 +162,10 @@ class Board:
         self.ctx.notify(LIST, b"lpop", name)
         if not lane:
             drop_list(self.ctx, name)
-        self.step.note(name, encode_pop(self.ctx, name, LEFT, count))
+        record = CHANGED
+        if self.ctx.journaling:  # As in note_appended.
+            record = b"%b%b$4\r\nleft\r\n%b" % (self.pop_head, encode_bulk(name), encode_bulk(b"%d" % count))
+        self.step.note(name, record)
 
     def drop_done_heads(self, key: bytes, lane: "deque[bytes]", most: int) -> int:
         """Heads that somebody acknowledged by hand leave the lane. How many."""

@@ -18,8 +18,7 @@ from headrace.commands.lane_ticket import HELD, READY, Ticket
 from headrace.commands.notifications import LIST
 from headrace.commands.outcome import CHANGED
 from headrace.engine.ids import MAX_ID, MAX_NAME, id_of
-from headrace.engine.lists import RIGHT
-from headrace.engine.node import words_in
+from headrace.engine.node import NAME_START
 from headrace.journal.record import DELIVER, LIST_INSERT, encode_record
 
 DATA: Final = b"data"
@@ -39,24 +38,42 @@ def key_of(board: Board, name: bytes, entry: bytes) -> bytes:
 
 
 def find_key(entry: bytes, names: list[bytes]) -> bytes:
-    words = words_in(entry)
-    fields: dict[bytes, bytes] = {}
-    for index in range(len(words) - 2, -1, -2):  # Of two fields with one name the first counts.
-        fields[words[index]] = words[index + 1]
-    has_data = DATA in fields
-    members: dict[str, object] | None = None
+    data: bytes | None = None
+    members: dict[str, object] = {}
+    has_looked = False
     for name in names:
-        if not has_data or name not in LAYOUT_FIELDS:
-            value = fields.get(name)
+        if name not in LAYOUT_FIELDS:
+            value = find_field(entry, name)
             if value:
                 return value
-        if has_data:
-            if members is None:
-                members = read_members(fields[DATA])
+        if not has_looked:
+            has_looked = True
+            data = find_field(entry, DATA)
+            members = read_members(data) if data is not None else {}
+        if data is not None:
             value = text_of(members.get(name.decode("utf-8", "surrogateescape")))
-            if value:
-                return value
+        elif name in LAYOUT_FIELDS:
+            value = find_field(entry, name)
+        if value:
+            return value
     return b""
+
+
+def find_field(entry: bytes, name: bytes) -> bytes | None:
+    """The value of the first field of that name of a stored entry."""
+    place = entry.index(b"\n", entry.index(b"*", NAME_START)) + 1
+    size = len(name)
+    while place < len(entry):
+        start = entry.index(b"\n", place) + 1
+        length = int(entry[place + 1 : start - 2])
+        place = start + length + 2
+        is_it = length == size and entry.startswith(name, start)
+        start = entry.index(b"\n", place) + 1
+        length = int(entry[place + 1 : start - 2])
+        if is_it:
+            return entry[start : start + length]
+        place = start + length + 2
+    return None
 
 
 def read_members(data: bytes) -> dict[str, object]:
@@ -107,8 +124,7 @@ def ingest(board: Board, name: bytes, key: bytes, *, replaces: bool = False) -> 
     if lane is None:
         board.start_lane(key, name)
     elif id_of(lane[-1]) < id_of(name):
-        lane.append(name)
-        board.note_pushed(key, RIGHT, [name])
+        board.append(key, lane, name)
     else:
         insert_late(board, key, ticket, lane, name)
 

@@ -34,18 +34,9 @@ class Taking:
     """One LANE.TAKE as it goes."""
 
     __slots__ = (
-        "board",
-        "consumer",
-        "end_ms",
-        "keys",
-        "run",
-        "grants",
-        "total",
-        "fresh",
-        "read",
-        "may_read",
-        "is_read_out",
-    )
+        "board", "consumer", "end_ms", "keys", "run", "grants", "total", "fresh", "read", "may_read", "is_read_out",
+        "left",
+    )  # fmt: skip
 
     def __init__(self, board: Board, consumer: bytes, end_ms: int, keys: int, run: int) -> None:
         self.board = board
@@ -59,6 +50,7 @@ class Taking:
         self.read = 0
         self.may_read = True
         self.is_read_out = False  # There are no more new entries.
+        self.left: list[bytes] = []  # Keys that were ready, when the reply was full.
 
 
 @command(
@@ -129,28 +121,28 @@ def take_keys(taking: Taking) -> None:
         chosen = choose_keys(taking)
         if not chosen:
             break
-        if taking.run > 1 and taking.may_read:
+        if taking.run > 1 and taking.may_read and not taking.is_read_out:
             fill_runs(taking, chosen)
-        for index, one in enumerate(chosen):
-            if taking.total >= MOST:
-                board.queue_first(chosen[index:])
-                return
-            ticket = board.find_ticket(one)
-            if ticket is not None:
+        fetch_entries(taking, chosen)
+        for one, ticket in chosen.items():
+            if taking.total < MOST:
                 grant(taking, one, ticket)
+            else:
+                taking.left.append(one)
+    board.queue_first(taking.left)
 
 
-def choose_keys(taking: Taking) -> list[bytes]:
+def choose_keys(taking: Taking) -> dict[bytes, Ticket]:
     """As many keys as are still wanted, or as there are."""
     board = taking.board
-    chosen: list[bytes] = []
+    chosen: dict[bytes, Ticket] = {}
     wanted = taking.keys - len(taking.grants)
     while len(chosen) < wanted and taking.total < MOST:
         key = board.take_ready()
         if key is not None:
             ticket = board.find_ticket(key)
             if ticket is not None and ticket.state == READY:
-                chosen.append(key)
+                chosen[key] = ticket
         elif not taking.may_read or taking.is_read_out or taking.read >= MOST:
             break
         else:
@@ -163,7 +155,7 @@ def choose_keys(taking: Taking) -> list[bytes]:
     return chosen
 
 
-def fill_runs(taking: Taking, chosen: list[bytes]) -> None:
+def fill_runs(taking: Taking, chosen: dict[bytes, Ticket]) -> None:
     """More entries for keys that have fewer than RUN, as long as the stream has none of a new key next."""
     board = taking.board
     room: dict[bytes, int] = {}
@@ -181,6 +173,22 @@ def fill_runs(taking: Taking, chosen: list[bytes]) -> None:
             taking.is_read_out = board.group.last_id >= board.stream.last_entry_id()
             return
         size *= 2
+
+
+def fetch_entries(taking: Taking, chosen: dict[bytes, Ticket]) -> None:
+    """Find the entries of all these keys together: neighbours of one another are cheaper so."""
+    fresh = taking.fresh
+    missing: list[bytes] = []
+    room = MOST - taking.total
+    for one in chosen:
+        lane = taking.board.find_lane(one)
+        if lane is not None and room > 0:
+            for name in islice(lane, min(taking.run, room)):
+                room -= 1
+                if name not in fresh:
+                    missing.append(name)
+    if missing:
+        fresh.update(taking.board.stream.entries_by_name(missing))
 
 
 def mend(taking: Taking) -> bool:
@@ -260,7 +268,7 @@ def clear_head(taking: Taking, key: bytes, lane: "deque[bytes]", run: int) -> tu
     lane.extendleft(reversed(names))
     board.note_popped(key, lane, looked_at)
     if names:
-        board.note_pushed(key, LEFT, names[::-1])
+        board.step.note_pushed(board.keys.lane + key, LEFT, names[::-1])
     return names, entries
 
 

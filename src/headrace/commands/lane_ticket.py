@@ -68,8 +68,7 @@ def read_number(digits: bytes) -> int:
 
 
 def are_numbers(words: list[bytes], count: int) -> bool:
-    """Whether the first words are whole numbers of no more than so many digits."""
-    for index in range(count):
-        if not words[index].isdigit() or len(words[index]) > LONGEST_NUMBER:
-            return False
-    return True
+    """Whether the first words are whole numbers, and no longer ones than they can be."""
+    numbers = words[:count]
+    joined = b"".join(numbers)
+    return joined.isdigit() and len(joined) <= count * LONGEST_NUMBER and b"" not in numbers

@@ -137,8 +137,10 @@ class Group:
         unfolded = self.pending.unfolded
         fresh: list[bytes] = []
         arriving: list[bytes] = []
+        delivery = Delivery(consumer, time_ms, count, names)
         for name in names:
             held = unfolded.get(name)
+            unfolded[name] = delivery  # Before it leaves the other one, which may forget names that have gone.
             if held is None:
                 fresh.append(name)
                 arriving.append(name)
@@ -148,10 +150,8 @@ class Group:
                     arriving.append(name)
         # The caller may name entries in any order; NameOrder is told of them by ID.
         fresh.sort(key=id_of)
-        arriving.sort(key=id_of)
-        delivery = Delivery(consumer, time_ms, count, names)
-        for name in names:
-            unfolded[name] = delivery
+        if consumer is not None and consumer.order is not None:
+            arriving.sort(key=id_of)
         self.pending.note(delivery)
         self.file(delivery, arriving)
         if consumer is None:

@@ -137,6 +137,11 @@ class Node:
             start = end
         return names, entries
 
+    def entries_among(self, wanted: set[bytes]) -> dict[bytes, bytes]:
+        """Entries by name, of those names that are here."""
+        names, entries = self.listed()
+        return {name: entry for name, entry in zip(names, entries, strict=True) if name in wanted}
+
     def open(self) -> None:
         """Make the node changeable again."""
         if self.names is None:

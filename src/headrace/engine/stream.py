@@ -24,6 +24,7 @@ MAX_NODE_BYTES: Final = 1 << 20
 READY_DIGITS: Final = 2048  # Sequences below this have their text ready.
 DIGITS: Final[list[bytes]] = [b"%d" % n for n in range(READY_DIGITS)]
 LEAPS: Final = 1000  # Gaps between entries passed over in search of what a group needs.
+WORTH_LISTING: Final = 4  # So many entries of one node are faster found by going through all of it.
 OPEN_NODES: Final = 16  # Nodes opened by deletion are sealed again when there are more.
 
 
@@ -216,6 +217,27 @@ class Stream:
                     listed = dict(zip(node_names, node_entries, strict=True))
                     entry = listed.get(name)
             found.append(entry)
+        return found
+
+    def entries_by_name(self, names: list[bytes]) -> dict[bytes, bytes]:
+        """The stored entries of these names, in any order; without those that are gone."""
+        found: dict[bytes, bytes] = {}
+        ids = sorted([id_of(name) for name in names])
+        start = 0
+        while start < len(ids):
+            position = self.node_index(ids[start])
+            following = self.nodes[position + 1].first if position + 1 < len(self.nodes) else self.last_id + 1
+            end = start + 1
+            while end < len(ids) and ids[end] < following:
+                end += 1
+            if end - start < WORTH_LISTING:
+                for entry_id in ids[start:end]:
+                    entry = self.find(entry_id)
+                    if entry is not None:
+                        found[name_of(entry_id)] = entry
+            elif position >= 0:
+                found.update(self.nodes[position].entries_among({name_of(entry_id) for entry_id in ids[start:end]}))
+            start = end
         return found
 
     # Reading for a group
