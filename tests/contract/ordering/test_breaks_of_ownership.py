@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.naive_master import Health
-from support.ordered_group import SHORT_MS, numbers
+from support.ordered_group import SHORT_MS, numbers, wait_for
 from support.ordering_scene import Scene, join
 
 pytestmark = pytest.mark.any_socket
@@ -155,7 +155,13 @@ class Kept:
         self.dumps = {key: self.command("DUMP", key) for key in keys}
 
     def restore(self) -> None:
+        ended_ms = self.now_ms()
+        wait_for(lambda: self.now_ms() > ended_ms, "the next millisecond")  # No restart is quicker.
         for key, dump in self.dumps.items():
             self.command("DEL", key)
             if dump is not None:
                 self.command("RESTORE", key, 0, dump)
+
+    def now_ms(self) -> int:
+        seconds, micros = self.command("TIME")
+        return int(seconds) * 1000 + int(micros) // 1000
