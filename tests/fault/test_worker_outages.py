@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 
 import pytest
 
-from headrace import Client
+from headrace import App, Client
 from headrace.testing.running_broker import free_port
 from support.durable_broker import DurableBroker
 from support.servers import wait_until
@@ -18,11 +19,13 @@ from support.worker_processes import (
     is_done,
     log_of,
     numbers,
+    server_in_memory,
     server_on_disk,
     show,
     worker,
     write_shop,
 )
+from support.worker_programs import run, until
 
 WORKERS = 3
 # Who has consumed since the broker came back, by process.
@@ -88,3 +91,35 @@ def test_a_worker_waits_for_a_broker_that_is_not_there_yet(tmp_path):
             client.stream("orders").publish(1)
             wait_until(lambda: is_done(client) and numbers(client, "done") == [1], "the message", timeout_s=WAIT_S)
     assert log_of(folder).count("broker_lost") == 2  # One line each, however often they tried.
+
+
+def test_a_worker_that_may_not_settle_keeps_what_it_finished_until_it_may(monkeypatch):
+    """On Valkey, which has rights: they are taken away in the middle of a run. Nothing is forgotten or run twice."""
+    monkeypatch.setattr("headrace.worker.settling.REFUSED_PAUSE_S", 0.02)
+    begun, may_end = [], asyncio.Event()
+
+    async def program(url: str) -> None:
+        app = App(url.replace("redis://", "redis://clerk:secret@"))
+
+        @app.handler("orders", group="billing", lease="10m", retries=0)
+        async def bill(number: int) -> None:
+            begun.append(number)
+            await may_end.wait()
+
+        with Client(url) as client:
+            client.command("ACL", "SETUSER", "clerk", "on", ">secret", "~*", "&*", "+@all")
+            async with app.worker() as worker:
+                await app.publish("orders", 1)
+                await until(lambda: begun)
+                client.command("ACL", "SETUSER", "clerk", "-@scripting")
+                may_end.set()
+                counters = worker.counters["orders", "billing"]
+                await until(lambda: counters.settlements >= 3)
+                assert counters.done == 0 and not is_done(client)
+                client.command("ACL", "SETUSER", "clerk", "+@scripting")
+                await until(lambda: counters.done == 1)
+                assert is_done(client)
+
+    with server_in_memory("valkey") as url:
+        run(program(url))
+    assert begun == [1]

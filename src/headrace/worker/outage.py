@@ -42,7 +42,7 @@ class Outage:
             self.since_s = 0.0
             self.pause_s = FIRST_PAUSE_S
 
-    def refused(self, stream: str, group: str, error: HeadraceError) -> None:
+    def refused(self, stream: str, group: str, error: Exception) -> None:
         """A call about this stream was answered with an error that no worker can heal."""
         now_s = time.monotonic()
         refusals = self.refusals.setdefault((stream, group), Refusals())

@@ -24,7 +24,7 @@ from headrace.client.flows import tag_of
 from headrace.client.results import encode_text
 from headrace.client.worker_keys import stream_keys
 from headrace.client.worker_steps import Ack, Add, Clause
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, LeaseLost, NotFound
+from headrace.errors import ConnectionLost, HeadraceError, LeaseLost, NotFound
 from headrace.worker import events
 from headrace.worker.burying import Burial
 from headrace.worker.counters import Counters
@@ -187,7 +187,7 @@ class Runner:
                 source.drop(delivery)
                 self.on_change()
                 return False
-            except CommandError as error:  # Not its fault: it costs no attempt.
+            except HeadraceError as error:  # Not its fault: it costs no attempt.
                 self.outage.refused(delivery.stream, self.handler.group, error)
                 await asyncio.sleep(REFUSED_PAUSE_S)
         if started.attempt <= 0:
@@ -404,7 +404,7 @@ class Runner:
         if not self.next_retry_s or due_s < self.next_retry_s:
             self.next_retry_s = due_s
 
-    def refused(self, delivery: Delivery, error: HeadraceError) -> None:
+    def refused(self, delivery: Delivery, error: Exception) -> None:
         """Its settlement is impossible, as when publish_to names something that is no stream: a failed run."""
         self.spawn(self.failed(delivery, error))
 

@@ -11,16 +11,17 @@ from typing import Final
 from headrace.app.delivery import Delivery
 from headrace.client import worker_steps
 from headrace.client.worker_steps import Ack, Clause
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, NotFound
+from headrace.errors import AccessDenied, ClientClosed, ConnectionLost, NotFound, ProtocolError, Unsupported
 from headrace.worker.counters import Counters
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.source import Source
 
+NOT_ITS_FAULT: Final = (AccessDenied, ClientClosed, ProtocolError, Unsupported)  # No message can help these.
 MOST: Final = 1000  # Messages settled in one call.
 
 Acked = Callable[[Source, list[Delivery]], None]
 Answered = Callable[[Delivery, Clause | None, bool], None]  # None: acknowledged, without more.
-Refused = Callable[[Delivery, HeadraceError], None]
+Refused = Callable[[Delivery, Exception], None]
 
 
 class Settler:
@@ -76,7 +77,7 @@ class Settler:
             flags = await self.call(clauses)
         except NotFound:  # The group is gone, and with it what we held.
             flags = [False] * (len(acks) + sum(len(deliveries) for _, deliveries in others))
-        except CommandError as error:
+        except Exception as error:  # Whatever it is, what was finished must not be forgotten: it would stay held.
             await self.send_one_by_one(acks, others, error)
             return
         answers = iter(flags[len(acks) :])
@@ -90,7 +91,7 @@ class Settler:
                 self.answered(delivery, clause, next(answers))
 
     async def send_one_by_one(
-        self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: CommandError
+        self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: Exception
     ) -> None:
         """A refused call has changed nothing. One of them is to blame; the others must not suffer."""
         if len(acks) + len(others) == 1:
@@ -104,9 +105,9 @@ class Settler:
         for other in others:
             await self.send([], [other])
 
-    def refuse(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: CommandError) -> None:
+    def refuse(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]], error: Exception) -> None:
         """What a run wants to publish may be impossible. All else will be taken once the server is well again."""
-        if others and isinstance(others[0][0], Ack):
+        if others and isinstance(others[0][0], Ack) and not isinstance(error, NOT_ITS_FAULT):
             for delivery in others[0][1]:
                 self.refused(delivery, error)
             return

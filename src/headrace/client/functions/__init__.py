@@ -48,7 +48,6 @@ class Scripts:
 
     def __init__(self) -> None:
         self.uses_functions = True
-        self.is_refused = False
         self.refuses_undeclared = False  # Keys whose names a step makes up.
 
 
@@ -96,8 +95,6 @@ def run_step(
     is_repeatable: bool = False, kind: str = "stream",
 ) -> Flow[T]:  # fmt: skip
     """Run one step on the server, loading it first where need be."""
-    if scripts.is_refused:
-        raise refusal(step)
 
     def call(*argv: Word) -> Request[T]:
         return Request((*argv, len(keys), *keys, *arguments), decode, keys[0], is_repeatable, kind=kind)
@@ -114,7 +111,7 @@ def run_step(
     except (AccessDenied, CommandError) as error:
         if not is_refusal(error):
             raise
-        scripts.is_refused = True
+        scripts.uses_functions = True  # Both are tried again at the next call: rights come back.
         raise refusal(step) from error
 
 
