@@ -255,7 +255,7 @@ class App:
             return await self.client.stream(stream).publish_many(payloads, key=key, headers=headers)
         flows.check_several(payloads, "the payloads to publish")
         many = (self.encode_entry(stream, payload, key, None, headers) for payload in payloads)
-        return await self.client.run(flows.add_many(stream, many, ()))
+        return await self.client.run(flows.add_all(stream, many))
 
     async def _publish_all(self, messages: list[Outgoing]) -> list[str | None]:
         return list(await asyncio.gather(*[self._publish_with_hooks(message, None) for message in messages]))

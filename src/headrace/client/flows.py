@@ -25,6 +25,7 @@ QUEUE_MARK: Final = "hr:queue"  # The group that makes a stream a queue, on serv
 
 # Values are text, bytes or numbers, checked when added; said to mypy, {"id": "17", "cups": 2} would not pass.
 Fields = Mapping[str, Any] | Iterable[tuple[str | bytes, str | bytes]]
+Pairs = Sequence[tuple[bytes, bytes]]
 
 
 class Facts:
@@ -116,10 +117,15 @@ def trim_words(max_length: int | None, *, exact: bool) -> tuple[Word, ...]:
 
 def add_many(stream: str, many: Iterable[Fields], trim: tuple[Word, ...]) -> Flow[list[str]]:
     check_several(many, "the entries to add")
+    return (yield from add_all(stream, map(encode_pairs, many), trim))
+
+
+def add_all(stream: str, many: Iterable[Pairs], trim: tuple[Word, ...] = ()) -> Flow[list[str]]:
+    """Entries whose fields are bytes already."""
     ids: list[str] = []
     batch: list[Request[Any]] = []
-    for fields in many:
-        batch.append(requests.add(stream, encode_pairs(fields), "*", trim))
+    for pairs in many:
+        batch.append(requests.add(stream, pairs, "*", trim))
         if len(batch) == BATCH:
             ids += yield from send_batch(batch)
             batch = []

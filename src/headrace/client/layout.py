@@ -28,6 +28,8 @@ JSON: Final = b"application/json"
 TEXT: Final = b"text/plain"
 BYTES: Final = b"application/octet-stream"
 
+ENCODER: Final = msgspec.json.Encoder()
+
 
 def encode_entry(
     payload: Any, *, key: str | None = None, id: str | None = None, headers: Mapping[str, str] | None = None
@@ -48,6 +50,8 @@ def encode_entry(
 
 def encode_payload(payload: Any) -> tuple[bytes, bytes]:
     """A payload and its content type. bytes and text stay as they are; everything else becomes JSON."""
+    if type(payload) is dict:  # Nearly all are.
+        return encode_json(payload), JSON
     if isinstance(payload, (bytes, bytearray, memoryview)):
         return bytes(payload), BYTES
     if isinstance(payload, str):
@@ -55,8 +59,12 @@ def encode_payload(payload: Any) -> tuple[bytes, bytes]:
     to_json = getattr(payload, "model_dump_json", None)  # A pydantic model, without importing pydantic.
     if callable(to_json):
         return str(to_json()).encode(), JSON
+    return encode_json(payload), JSON
+
+
+def encode_json(payload: Any) -> bytes:
     try:
-        return msgspec.json.encode(payload), JSON
+        return ENCODER.encode(payload)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"cannot publish {a_type(payload)}: {error}. Give a dict, dataclass, Struct, pydantic model, str or bytes."

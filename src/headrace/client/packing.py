@@ -11,6 +11,10 @@ Word = str | bytes | int
 
 
 def pack(argv: Sequence[Word]) -> bytes:
-    words: Any = tuple([encode_text(word) if isinstance(word, str) else word for word in argv])
-    packed: bytes = hiredis.pack_command(words)
+    words: Any = tuple(argv)
+    try:
+        packed: bytes = hiredis.pack_command(words)
+    except UnicodeEncodeError:  # Text that stands for bytes which are no UTF-8: we know how to write it.
+        words = tuple([encode_text(word) if isinstance(word, str) else word for word in words])
+        packed = hiredis.pack_command(words)
     return packed

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.client import layout, requests
 from headrace.client.flow import Flow
-from headrace.client.flows import BATCH, Facts, add_many, beside, capabilities, check_several
+from headrace.client.flows import BATCH, Facts, add_all, beside, capabilities, check_several
 from headrace.client.functions import is_missing, request_step, run_step
 from headrace.client.requests import Request, Word
 from headrace.client.times import Duration, parse_duration_ms
@@ -57,7 +57,7 @@ def publish_many(
     check_several(payloads, "the payloads to publish")
     many = (layout.encode_entry(payload, key=key, headers=headers) for payload in payloads)
     if time is None:
-        return (yield from add_many(stream, many, ()))
+        return (yield from add_all(stream, many))
     yield from add_many_later(facts, stream, many, time)
     return None
 

@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from headrace.client import redis_cluster
-from headrace.client.packing import pack
+from headrace.client.kept_connections import KeptConnections
 from headrace.client.requests import BLOCK_MS, Request
 from headrace.client.results import encode_text
 from headrace.client.transport import AsyncListening, Listening
@@ -205,7 +205,8 @@ class AsyncRedisTransport:
         if self.is_closed:
             raise ClientClosed(f"this client of {self.url} is closed. Open another one.")
         if may_wait not in self.clients:
-            self.clients[may_wait] = connect(self.target, self.timeout_s, is_async=True, may_wait=may_wait)
+            client = connect(self.target, self.timeout_s, is_async=True, may_wait=may_wait)
+            self.clients[may_wait] = client if self.target.kind == "cluster" else KeptConnections(client)
         return self.clients[may_wait]
 
     async def call(self, request: Request[Any], timeout_s: float) -> Any:
@@ -214,7 +215,7 @@ class AsyncRedisTransport:
             async with asyncio.timeout(timeout_s + GRACE_S):
                 if self.target.kind == "cluster":
                     return await redis_cluster.call_async(client, request, words_of(request))
-                [reply] = await send_together(client, [request])
+                [reply] = await client.send_together([request])
         except Exception as error:  # As in RedisTransport.call.
             raise told(error, self.target, is_closed=self.is_closed) from error
         if isinstance(reply, Exception):
@@ -230,7 +231,7 @@ class AsyncRedisTransport:
                 if self.target.kind == "cluster":
                     replies = await make_pipeline(client, self.target, requests).execute(raise_on_error=False)
                 else:
-                    replies = await send_together(client, requests)
+                    replies = await client.send_together(requests)
         except Exception as error:  # As above.
             raise told(error, self.target, is_closed=self.is_closed) from error
         return [translate(reply, self.target) if isinstance(reply, Exception) else reply for reply in replies]
@@ -249,36 +250,14 @@ class AsyncRedisTransport:
         for subscription in list(self.subscriptions):
             await subscription.close()
         clients, self.clients = list(self.clients.values()), {}
-        for client in clients:
+        for one in clients:
+            client = one.client if isinstance(one, KeptConnections) else one
             for sentinel in sentinels_of(client):
                 await sentinel.aclose()
             await client.aclose()
         on_close, self.on_close = self.on_close, None
         if on_close is not None:
             await asyncio.to_thread(on_close)
-
-
-async def send_together(client: Any, requests: Sequence[Request[Any]]) -> list[Any]:
-    """All in one write on one connection; a refused one has its error in place of the reply.
-
-    As redis-py's pipelines do it, at a third of the cost (bench/worker.py): packed in C, and nothing is measured.
-    """
-    pool = client.connection_pool
-    connection = await pool.get_connection()
-    try:
-        await connection.send_packed_command(b"".join([pack(request.argv) for request in requests]), check_health=False)
-        replies: list[Any] = []
-        for _ in requests:
-            try:
-                replies.append(await connection.read_response())
-            except redis.exceptions.ResponseError as error:
-                replies.append(error)
-        return replies
-    except BaseException:  # Cancelled ones too: what is still to come must never meet the next caller.
-        await connection.disconnect(nowait=True)
-        raise
-    finally:
-        await pool.release(connection)
 
 
 def words_of(request: Request[Any]) -> list[Any]:

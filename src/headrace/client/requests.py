@@ -5,7 +5,6 @@ read by name, and whatever is unknown is passed over.
 """
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from headrace.client.results import (
@@ -25,16 +24,24 @@ Word = bytes | str | int
 BLOCK_MS: Final = 5000  # One blocking call takes no longer; a longer wait is several calls.
 
 
-@dataclass(frozen=True, slots=True)
 class Request(Generic[T]):
     """A call to be made: what to send, how to read the answer, and what may be done when the answer is lost."""
 
-    argv: tuple[Word, ...]
-    decode: Callable[[Any], T]
-    key: str | None = None  # Which key decides where it goes in a cluster.
-    is_repeatable: bool = False  # Sending it twice does no harm.
-    wait_ms: int = 0  # How long the server may keep us waiting.
-    kind: str = "stream"  # What the key is taken for.
+    __slots__ = ("argv", "decode", "key", "is_repeatable", "wait_ms", "kind")
+
+    def __init__(
+        self, argv: tuple[Word, ...], decode: Callable[[Any], T], key: str | None = None,
+        is_repeatable: bool = False, wait_ms: int = 0, kind: str = "stream",
+    ) -> None:  # fmt: skip
+        self.argv = argv
+        self.decode = decode
+        self.key = key  # Which key decides where it goes in a cluster.
+        self.is_repeatable = is_repeatable  # Sending it twice does no harm.
+        self.wait_ms = wait_ms  # How long the server may keep us waiting.
+        self.kind = kind  # What the key is taken for.
+
+    def __repr__(self) -> str:
+        return f"Request({self.argv!r})"
 
     def run(self) -> Generator["Request[Any]", Any, T]:
         """As a step of a flow: `reply = yield from request.run()`."""
@@ -146,8 +153,10 @@ def read_pending_summary(reply: Any) -> PendingSummary:
 
 
 def add(stream: str, pairs: Iterable[tuple[bytes, bytes]], entry_id: str, trim: tuple[Word, ...]) -> Request[str]:
-    words = [word for pair in pairs for word in pair]
-    return Request(("XADD", stream, *trim, entry_id, *words), text, stream)
+    words: list[Word] = ["XADD", stream, *trim, entry_id]
+    for pair in pairs:
+        words += pair
+    return Request(tuple(words), text, stream)
 
 
 def length(stream: str) -> Request[int]:

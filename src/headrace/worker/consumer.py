@@ -23,6 +23,7 @@ from headrace.worker.batches import BatchRunner
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.running import Runner
 from headrace.worker.source import Source
+from headrace.worker.threaded_running import ThreadedRunner
 
 BLOCK_MS: Final = 1000
 LARGEST_READ: Final = 1000  # Messages in one reply.
@@ -41,7 +42,7 @@ class Consumer:
         self.handler = handler
         self.client = client
         self.outage = outage
-        kind = Runner if handler.batch is None else BatchRunner
+        kind = BatchRunner if handler.batch is not None else Runner if handler.is_async else ThreadedRunner
         self.runner = kind(app, handler, values, outage, self.changed)
         self.runner.is_cluster = client.url.startswith("redis+cluster") or client.url.startswith("rediss+cluster")
         keep_ms = app.keep_of(handler)
@@ -270,7 +271,7 @@ class Consumer:
 
     async def stop_reading(self) -> None:
         """A read under way is broken off, but not before the server has it: what it brings must be found as a stray."""
-        self.runner.is_stopping = True
+        self.runner.stop()
         if self.read_sent_s:
             await asyncio.sleep(max(0.0, self.read_sent_s + ARRIVING_S - time.monotonic()))
         for loop in self.loops:

@@ -12,7 +12,6 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from headrace.app.app import App
@@ -32,8 +31,8 @@ from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide, descr
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.settling import Settler
 from headrace.worker.source import Source
+from headrace.worker.threads import Threads
 
-THREAD_NAME: Final = "headrace handler"
 OUTBOX_TARGET: Final = b"hr:to"  # In the outbox: the stream a message is for.
 
 
@@ -65,17 +64,15 @@ class Runner:
         self.next_retry_s = 0.0  # By the monotonic clock; 0: none is known.
         self.allowed_at_s = 0.0  # With a rate: when the next may begin.
         self.is_delayed = False
-        self.pool = (
-            None if handler.is_async else ThreadPoolExecutor(handler.concurrency, f"{THREAD_NAME} {handler.name}")
-        )
+        self.pool = None if handler.is_async else Threads(handler.name, handler.concurrency, self.find_work)
         self.has_settle_hooks = self.hooks.has("before_ack", "after_ack", "before_retry", "after_retry", "after_bury")
-        self.run_one = self.run_plain if self.is_plain() else self.run_full
+        self.run_one = self.run_plain if handler.is_async and self.is_plain() else self.run_full
 
     def is_plain(self) -> bool:
         """Whether a message needs nothing but to be decoded and given to the function: the way that is kept short."""
         handler, signature = self.handler, self.signature
         return (
-            handler.is_async and handler.timeout_ms is None and handler.publish_to is None and handler.batch is None
+            handler.timeout_ms is None and handler.publish_to is None and handler.batch is None
             and not handler.runs_once
             and signature.message is not None and signature.context is None and not signature.injected
             and not self.has_settle_hooks and not self.hooks.has("before_process", "after_process")
@@ -129,6 +126,14 @@ class Runner:
     def resume(self) -> None:
         self.is_delayed = False
         self.start_more()
+
+    def find_work(self) -> bool:
+        """For a thread that is free: here they are told what to do. See ThreadedRunner."""
+        return False
+
+    def stop(self) -> None:
+        """No message begins any more."""
+        self.is_stopping = True
 
     def take_waiting(self) -> list[Delivery]:
         """What has not begun; it will not."""
@@ -244,9 +249,9 @@ class Runner:
     async def call_in_thread(self, arguments: dict[str, Any]) -> Any:
         """A thread cannot be ended: past its time limit the run has failed, and its place stays taken until it is."""
         handler = self.handler
+        assert self.pool is not None
         inside = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self.pool, lambda: inside.run(call_plain, handler.function, arguments))
+        future = self.pool.submit(lambda: inside.run(call_plain, handler.function, arguments))
         limit_s = None if handler.timeout_ms is None else handler.timeout_ms / 1000
         try:
             done, _ = await asyncio.wait({future}, timeout=limit_s)

@@ -32,7 +32,7 @@ from headrace.worker.leases import Holder, LeaseKeeper
 from headrace.worker.ordered_consumer import OrderedConsumer
 from headrace.worker.outage import Outage
 from headrace.worker.providing import make_values, values_for
-from headrace.worker.running import THREAD_NAME
+from headrace.worker.threads import THREAD_NAME
 
 ANSWER_S: Final = 5.0  # A broker that has not answered by then counts as lost, and is asked again.
 GIVE_BACK_S: Final = 5.0  # For settling and giving back at the end, when the broker is slow or away.
@@ -167,7 +167,7 @@ class Worker:
                 if settler.task is not None:
                     settler.task.cancel()
             if consumer.runner.pool is not None:
-                consumer.runner.pool.shutdown(wait=False, cancel_futures=True)
+                consumer.runner.pool.close()
 
 
 def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:
