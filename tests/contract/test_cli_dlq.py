@@ -93,3 +93,24 @@ def test_what_cannot_be_is_told(shell, arguments, code, words):
     ended = shell(*arguments)
 
     assert ended.code == code and words in ended.err
+
+
+def test_a_group_that_keeps_order_takes_letters_only_as_new_messages(shell, name, url):
+    app = App(url)
+
+    @app.handler(name, group="billing", key="id", retries=0, poison="skip")
+    async def bill(order: dict) -> None:
+        raise ValueError("declined")
+
+    async def program():
+        async with app.worker() as worker:
+            await app.publish(name, {"id": 1})
+            await until(lambda: worker.counters[name, "billing"].buried == 1)
+
+    run(program())
+    refused = shell("replay", name, "billing")
+    assert (
+        refused.code != 0 and f"Publish it anew, behind everything else and for all groups: --to {name}" in refused.err
+    )
+    assert len(shell("ls", name, "billing").rows) == 1
+    assert shell("replay", name, "billing", "--to", name).row["replayed"] == 1

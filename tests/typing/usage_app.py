@@ -40,6 +40,12 @@ async def bill(order: Order, ctx: Context) -> Receipt:
 async def store(clicks: list[Order], contexts: list[Context]) -> None: ...
 
 
+@app.handler("tickets", key="ticket_id", run=50, poison="skip", keyless="dead")
+async def answer(ticket: Order, ctx: Context) -> None:
+    fence: int | None = ctx.fence
+    assert fence is not None and ctx.key is not None
+
+
 @app.handler("thumbnails")
 def render(job: bytes, ctx: Context) -> None:
     entry_id: str | None = ctx.wait_for(app.publish("next", job))

@@ -118,12 +118,13 @@ def rules_of(app: "App") -> list[str]:
     lines = []
     for handler in app.handlers:
         keep_ms = app.keep_of(handler)
+        order = "" if handler.key is None else f", in order by {handler.key}"
         kept = "deleted when every group is done"
         if keep_ms is not None:
             kept = "kept for ever" if keep_ms < 0 else f"kept for {keep_ms / 3_600_000:g} h"
         lines.append(
             f"{handler.stream}: {handler.name} (group {handler.group}), {handler.retries.count} retries, "
-            f"lease {handler.lease_ms / 1000:g} s, entries {kept}"
+            f"lease {handler.lease_ms / 1000:g} s, entries {kept}{order}"
         )
     return lines
 

@@ -31,6 +31,7 @@ class OrderedRunner(Runner):
 
     def add_keys(self, keys: HeldKeys, on_lost: Callable[[], None], *, keep: bool) -> None:
         self.keys = keys
+        self.unwinding: dict[str, HeldKey] = {}  # Lost, but their handlers have not ended yet.
         self.on_lost = on_lost
         self.settler = OrderedSettler(keys, self, keep=keep)
         self.settlers[keys.stream] = self.settler  # type: ignore[assignment]  # It takes the same calls.
@@ -42,8 +43,9 @@ class OrderedRunner(Runner):
         size_bytes = 0
         for grant in grants:
             before = self.keys.held.get(grant.key)
-            if before is not None:  # Its lease has ended and it is ours again: what runs must end first.
+            if before is not None:  # Its lease has ended and it is ours again.
                 self.lost(before)
+            before = self.unwinding.get(grant.key)  # What runs must end first.
             held = self.keys.add(grant, leased_s)
             self.counters.read += held.unsettled
             size_bytes += held.size_bytes
@@ -82,6 +84,8 @@ class OrderedRunner(Runner):
     def ended(self, delivery: Any) -> None:
         held: HeldKey = delivery.held
         held.task = None
+        if held.is_lost and self.unwinding.get(held.key) is held:
+            del self.unwinding[held.key]
         if not held.is_over and held.waiting:
             if self.is_stopping:
                 self.settler.give_back(held)
@@ -109,8 +113,10 @@ class OrderedRunner(Runner):
         self.waiting.clear()
         self.waiting.extend(waiting)
         events.warning("key_lost", stream=held.stream, group=self.handler.group, key=held.key, fence=held.fence)
-        if held.task is not None and not is_told:
-            held.task.cancel()
+        if held.task is not None:
+            self.unwinding[held.key] = held
+            if not is_told:
+                held.task.cancel()
         self.on_lost()
 
     async def failed(self, delivery: Any, error: BaseException) -> None:

@@ -155,6 +155,8 @@ class OrderedSettler:
         for one in lost:
             is_told = one.ending is not None and one.ending.answer is not None  # By LeaseLost, where it waits.
             self.runner.lost(one.held, is_told=is_told)
+            if not isinstance(one.clause, Back):  # If it was done by a call whose answer was lost, it is ours still.
+                self.give_back(one.held)
 
     def settled_ending(self, held: HeldKey, ending: Ending, was_ours: bool) -> None:
         if was_ours or ending.answer is None:
