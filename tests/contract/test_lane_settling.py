@@ -262,7 +262,7 @@ def test_what_cannot_be_read_is_refused_and_nothing_changes(lanes: Lanes) -> Non
         (Done("b", 1, ["never"]), "Invalid stream ID"),
         (Done("b", 1, []), "DONE must be followed by|syntax|number"),
         (Fail("b", 1, "1-0", -1, "x"), "delay"),
-        (Done("b", 1, ["1-0"], effects=[("FLUSHALL", "x")]), "EFFECT cannot be FLUSHALL"),
+        (Done("b", 1, ["1-0"], effects=[("FLUSHALL", f"x{{{lanes.stream}}}")]), "EFFECT cannot be FLUSHALL"),
     ):
         with pytest.raises(CommandError, match=error):
             lanes.settle(good, clause)

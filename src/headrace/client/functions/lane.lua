@@ -100,18 +100,16 @@ local function read_settings(order)
   return row
 end
 
--- An error when one of the keys is of another type; the sizes of three of them are kept.
+-- An error when one of the keys is of another type; their sizes are kept.
 local function read_sizes(order)
-  for name, command in pairs({tickets = 'HLEN', ready = 'LLEN', ['until'] = 'ZCARD', consumers = 'HLEN'}) do
-    local size = redis.pcall(command, order[name])
+  local keys, ready = redis.pcall('HLEN', order.tickets), redis.pcall('LLEN', order.ready)
+  local timed, consumers = redis.pcall('ZCARD', order['until']), redis.pcall('HLEN', order.consumers)
+  order.sizes = {keys = keys, ready = ready, timed = timed, consumers = consumers}
+  local lanes = order.is_set and redis.pcall('ZCARD', order.lanes) or 0
+  for _, size in ipairs({keys, ready, timed, consumers, lanes}) do
     if type(size) == 'table' then
       return size
     end
-    order[name .. '_size'] = size
-  end
-  if order.is_set then
-    local size = redis.pcall('ZCARD', order.lanes)
-    return type(size) == 'table' and size or nil
   end
 end
 
@@ -165,26 +163,36 @@ end
 
 -- Tickets
 
--- What is no ticket counts as ready, not tried, and is `damaged`: it may not be in the list `ready`.
+local FRESH = {state = 'ready', attempts = 0, error = ''}
+local DAMAGED = {state = 'ready', attempts = 0, error = '', damaged = true} -- It may not be in the list `ready`.
+
+-- Fence and lease of a held key stay text: they are compared and written again, nearly never counted with.
+local function read_held(text)
+  local attempts, fence, until_text, given, consumer = text:match('^held (%d+) (%d+) (%d+) (%d+) (.*)$')
+  if attempts and #attempts <= 15 and #fence <= 16 and #until_text <= 16 and #given <= 4 and given ~= '0' then
+    return {
+      state = 'held', attempts = tonumber(attempts), fence = fence, until_text = until_text, given = tonumber(given),
+      consumer = consumer, error = '',
+    }
+  end
+  return DAMAGED
+end
+
+-- What is no ticket counts as ready, not tried.
 local function read_ticket(text)
+  if text:sub(1, 5) == 'held ' then
+    return read_held(text)
+  end
   local state, attempts, rest = text:match('^(%a+) (%d+) ?(.*)$')
-  if state == 'held' and #attempts <= 15 then
-    local fence, until_ms, given, consumer = rest:match('^(%d+) (%d+) (%d+) (.*)$')
-    if fence and #fence <= 16 and #until_ms <= 16 and #given <= 4 and tonumber(given) > 0 then
-      return {
-        state = 'held', attempts = tonumber(attempts), fence = tonumber(fence), until_ms = tonumber(until_ms),
-        given = tonumber(given), consumer = consumer, error = '',
-      }
-    end
-  elseif state == 'ready' and #attempts <= 15 then
+  if state == 'ready' and #attempts <= 15 then
     return {state = 'ready', attempts = tonumber(attempts), error = rest}
   elseif (state == 'waiting' or state == 'parked') and #attempts <= 15 then
     local ms, error_text = rest:match('^(%d+) ?(.*)$')
     if ms and #ms <= 16 then
-      return {state = state, attempts = tonumber(attempts), until_ms = tonumber(ms), error = error_text}
+      return {state = state, attempts = tonumber(attempts), until_text = ms, error = error_text}
     end
   end
-  return {state = 'ready', attempts = 0, error = '', damaged = true}
+  return DAMAGED
 end
 
 -- The tickets of keys, in the same order; false where there is none.
@@ -215,15 +223,19 @@ local function set_ready(order, key, attempts, error_text, place)
   order[place][#order[place] + 1] = key
 end
 
-local function set_timed(order, key, ms)
+local function set_timed(order, key, ms_text)
   local words = order.until_words
-  words[#words + 1] = text_of(ms)
+  words[#words + 1] = ms_text
   words[#words + 1] = key
+end
+
+local function set_held(order, key, attempts, fence, until_text, given, consumer)
+  set_ticket(order, key, 'held ' .. attempts .. ' ' .. fence .. ' ' .. until_text .. ' ' .. given .. ' ' .. consumer)
 end
 
 local function set_waiting(order, key, attempts, ms, error_text)
   set_ticket(order, key, with_error('waiting ' .. text_of(attempts) .. ' ' .. text_of(ms), error_text))
-  set_timed(order, key, ms)
+  set_timed(order, key, text_of(ms))
 end
 
 local function set_parked(order, key, attempts, error_text)

@@ -24,8 +24,8 @@ end
 local keys, fences = {}, {}
 for i = 1, count do
   keys[i] = ARGV[at + 2 * i - 1]
-  fences[i] = whole_number(ARGV[at + 2 * i], 0, 2 ^ 53)
-  if not fences[i] then
+  fences[i] = ARGV[at + 2 * i]
+  if not whole_number(fences[i], 0, 2 ^ 53) then
     return redis.error_reply(NOT_AN_INTEGER)
   end
 end
@@ -51,7 +51,7 @@ local function is_there(id)
   return is_pending[id] or #redis.call('XPENDING', order.stream, order.group, id, id, 1) > 0
 end
 
-local reply, is_kept, until_ms = {}, {}, order.now + lease
+local reply, is_kept, until_text = {}, {}, text_of(order.now + lease)
 for i, key in ipairs(keys) do
   local head, ticket, gone = heads[i], tickets[i], 0
   reply[i] = head and 1 or 0
@@ -63,12 +63,8 @@ for i, key in ipairs(keys) do
     reply[i] = 0
   elseif head then
     lane_shift(order, key, head, gone, false)
-    local words = {
-      'held', text_of(gone > 0 and 1 or ticket.attempts), text_of(ticket.fence), text_of(until_ms), ticket.given - gone,
-      consumer,
-    }
-    set_ticket(order, key, table.concat(words, ' '))
-    set_timed(order, key, until_ms)
+    set_held(order, key, gone > 0 and 1 or ticket.attempts, ticket.fence, until_text, ticket.given - gone, consumer)
+    set_timed(order, key, until_text)
   end
   is_kept[key] = is_kept[key] or head ~= nil
 end

@@ -16,9 +16,10 @@ if #ARGV == 3 then
     return false
   end
   local is_timed = ticket.state == 'held' or ticket.state == 'waiting'
+  local ms = tonumber(ticket.until_text or '0')
   return {
-    'state', ticket.state, 'attempts', ticket.attempts, 'fence', ticket.fence or 0,
-    'until', is_timed and ticket.until_ms or 0, 'since', ticket.state == 'parked' and ticket.until_ms or 0,
+    'state', ticket.state, 'attempts', ticket.attempts, 'fence', tonumber(ticket.fence or '0'),
+    'until', is_timed and ms or 0, 'since', is_timed and 0 or ms,
     'consumer', ticket.consumer or '', 'given', ticket.given or 0, 'error', ticket.error,
     'length', lane_length(order, key), 'ids', {unpack(lane_head(order, key, PAGE))},
   }
@@ -35,7 +36,7 @@ end
 return {
   'keyfields', order.names, 'poison', order.poison, 'maxattempts', order.max_attempts, 'keyless', order.keyless,
   'lease', order.lease, 'reader', order.reader, 'tickets', order.tickets, 'consumers', order.consumers,
-  'layout', order.is_set and 'set' or 'list', 'keys', order.tickets_size, 'ready', order.ready_size,
-  'timed', order.until_size, 'registered', order.consumers_size, 'pending-reader', strays, 'fence', order.fence,
+  'layout', order.is_set and 'set' or 'list', 'keys', order.sizes.keys, 'ready', order.sizes.ready,
+  'timed', order.sizes.timed, 'registered', order.sizes.consumers, 'pending-reader', strays, 'fence', order.fence,
   'rebuilding', order.rebuild and 1 or 0,
 }

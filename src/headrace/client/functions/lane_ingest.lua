@@ -118,7 +118,7 @@ local function ingest(order, entries)
       end
     end
     if not ticket or ticket.damaged then
-      order.known[key] = {state = 'ready', attempts = 0, error = ''}
+      order.known[key] = FRESH
       fresh[#fresh + 1] = key
     end
   end

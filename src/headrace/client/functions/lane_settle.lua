@@ -35,10 +35,7 @@ local function read_clause(verb, at, left)
   if left < 2 + WORDS[verb] then
     return nil, SYNTAX
   end
-  local key, fence = ARGV[at + 1], whole_number(ARGV[at + 2], 0, 2 ^ 53)
-  if not fence then
-    return nil, NOT_AN_INTEGER
-  end
+  local key, fence = ARGV[at + 1], ARGV[at + 2]
   local clause, first, last = {verb = verb, key = key, fence = fence}, at + 3, at + 3
   if verb == 'DONE' then
     local count = whole_number(ARGV[at + 3], 1, left - 3)
@@ -113,7 +110,8 @@ end
 
 -- Whether the IDs are the first ones of those that the holder was given.
 local function are_first(clause, head)
-  for i, id in ipairs(clause.ids) do
+  for i = 1, #clause.ids do
+    local id = clause.ids[i]
     if head[i] ~= id then
       id = plain_id(id)
       if not id then
@@ -133,6 +131,9 @@ for i, clause in ipairs(clauses) do
   local is_held = ticket and ticket.state == 'held' and ticket.fence == clause.fence
   clause.ticket = is_held and ticket or {given = 0}
   clause.head = is_held and lane_head(order, clause.key, ticket.given + 1) or {}
+  if not is_held and not whole_number(clause.fence, 0, 2 ^ 53) then
+    return redis.error_reply(NOT_AN_INTEGER)
+  end
   local is_right = are_first(clause, clause.head)
   if is_right == nil then
     return redis.error_reply(INVALID_ID)
@@ -163,8 +164,7 @@ local function finish(clause)
     return
   end
   lane_shift(order, clause.key, clause.head, count, false)
-  local words = {'held', '1', text_of(ticket.fence), text_of(ticket.until_ms), ticket.given - count, ticket.consumer}
-  set_ticket(order, clause.key, table.concat(words, ' '))
+  set_held(order, clause.key, 1, ticket.fence, ticket.until_text, ticket.given - count, ticket.consumer)
 end
 
 local verbs = {}

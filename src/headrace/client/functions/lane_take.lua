@@ -94,12 +94,15 @@ local function choose_ready()
   end
 end
 
--- New entries into their lanes; keys that had no ticket are chosen.
-local function read_new(count)
-  local reply = redis.call('XREADGROUP', 'GROUP', order.group, consumer, 'COUNT', count, 'STREAMS', order.stream, '>')
+-- New entries into their lanes; keys that had no ticket are chosen. What is going to stay in its lane is read by the
+-- lanes' keeper at once: XCLAIM costs more than all the rest (bench/lanes.py).
+local function read_new(count, reader)
+  local reply = redis.call('XREADGROUP', 'GROUP', order.group, reader, 'COUNT', count, 'STREAMS', order.stream, '>')
   local entries = reply and reply[1][2] or {}
-  for _, entry in ipairs(entries) do
-    bodies[entry[1]], order.is_loose[entry[1]] = entry, true
+  if reader == consumer then
+    for _, entry in ipairs(entries) do
+      bodies[entry[1]], order.is_loose[entry[1]] = entry, true
+    end
   end
   for _, key in ipairs(ingest(order, entries)) do
     choose(key, order.known[key])
@@ -109,9 +112,37 @@ local function read_new(count)
   last_read = #entries > 0 and entries[#entries][1] or last_read
 end
 
+-- How many of the next entries belong to keys that have a ticket.
+local function peek(count)
+  local entries, keys, known = redis.call('XRANGE', order.stream, '(' .. last_read, '+', 'COUNT', count), {}, 0
+  for i, entry in ipairs(entries) do
+    keys[i] = key_of(order, entry[2])
+    if not keys[i] then
+      break
+    end
+  end
+  learn_tickets(order, keys)
+  for _, key in ipairs(keys) do
+    if not order.known[key] or order.known[key].damaged then
+      break
+    end
+    known = known + 1
+  end
+  return known
+end
+
 choose_ready()
+local ahead = 1 -- Entries looked at in advance where those read brought no new key: twice as many each time.
 while may_read and #chosen < wanted and not is_exhausted_stream and read_count < MOST_ENTRIES do
-  read_new(math.min(wanted - #chosen, MOST_ENTRIES - read_count))
+  local before = #chosen
+  read_new(math.min(wanted - #chosen, MOST_ENTRIES - read_count), consumer)
+  if #chosen == before and not is_exhausted_stream and read_count < MOST_ENTRIES then
+    ahead = math.min(2 * ahead, MOST_ENTRIES - read_count)
+    local known = peek(ahead)
+    if known > 0 then
+      read_new(known, LANES)
+    end
+  end
 end
 
 -- Filling runs: as long as the next new entries belong to keys that have a ticket, they are read too. So runs of busy
@@ -139,25 +170,6 @@ local function last_delivered()
   end
 end
 
--- How many of the next entries belong to keys that have a ticket.
-local function peek(count)
-  local entries, keys, known = redis.call('XRANGE', order.stream, '(' .. last_read, '+', 'COUNT', count), {}, 0
-  for i, entry in ipairs(entries) do
-    keys[i] = key_of(order, entry[2])
-    if not keys[i] then
-      break
-    end
-  end
-  learn_tickets(order, keys)
-  for _, key in ipairs(keys) do
-    if not order.known[key] or order.known[key].damaged then
-      break
-    end
-    known = known + 1
-  end
-  return known
-end
-
 for _, choice in ipairs(chosen) do
   look_up(choice)
 end
@@ -169,7 +181,7 @@ local function fill()
     count = math.min(count, MOST_ENTRIES - read_count)
     local known = peek(count)
     if known > 0 then
-      read_new(known)
+      read_new(known, consumer)
       for _, choice in ipairs(chosen) do
         if choice.size < run then
           look_up(choice)
@@ -272,8 +284,7 @@ end
 
 local granted, rows = cut_runs(), {}
 claim_runs(granted)
-local until_ms = order.now + lease
-local until_text, consumer_text = text_of(until_ms), ' ' .. consumer
+local until_text = text_of(order.now + lease)
 for _, choice in ipairs(granted) do
   local entries = choice.count > 0 and entries_of(choice) or clear_lane(choice)
   if entries then
@@ -281,9 +292,8 @@ for _, choice in ipairs(granted) do
     for _, entry in ipairs(entries) do
       order.is_loose[entry[1]] = nil
     end
-    local words = {'held', text_of(attempt), text_of(fence), until_text, #entries}
-    set_ticket(order, choice.key, table.concat(words, ' ') .. consumer_text)
-    set_timed(order, choice.key, until_ms)
+    set_held(order, choice.key, attempt, text_of(fence), until_text, #entries, consumer)
+    set_timed(order, choice.key, until_text)
     rows[#rows + 1] = {choice.key, fence, attempt, choice.error, entries}
   end
 end
@@ -294,7 +304,7 @@ flush(order)
 
 -- A map that somebody deleted is made anew.
 local function has_lost_tickets()
-  return #rows == 0 and order.tickets_size == 0 and redis.call('EXISTS', order.tickets) == 0
+  return #rows == 0 and order.sizes.keys == 0 and redis.call('EXISTS', order.tickets) == 0
     and #redis.call('XPENDING', order.stream, order.group, '-', '+', 1, LANES) > 0
 end
 
