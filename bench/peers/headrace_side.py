@@ -8,6 +8,8 @@ import meter
 from headrace import App
 
 BATCH = 1000
+THREADS = 4  # As many as Dramatiq has,
+PREFETCH = 1000  # and as many read in advance.
 
 
 async def main(url: str, what: str, count: int) -> None:
@@ -49,7 +51,7 @@ def declare(app: App, what: str, counted: meter.Meter) -> None:
 
     if what == "plain":
 
-        @app.handler(meter.STREAM, group=meter.GROUP)
+        @app.handler(meter.STREAM, group=meter.GROUP, concurrency=THREADS, prefetch=PREFETCH)
         def handle_in_thread(order: dict[str, Any]) -> None:
             counted.add()
 

@@ -1,5 +1,6 @@
 """Servers that restart, fail over, never answer or were never there."""
 
+import asyncio
 import itertools
 import signal
 import socket
@@ -7,7 +8,7 @@ import threading
 
 import pytest
 
-from headrace import ConnectionLost, HeadraceError, Unreachable
+from headrace import AsyncClient, ConnectionLost, HeadraceError, Unreachable
 from headrace.client import redis_transport
 from support.deployments import KEEPS_EVERYTHING, Process, SentinelTrio, is_from_wheel, real_kinds
 from support.flavours import take
@@ -244,3 +245,30 @@ def test_something_that_is_no_redis_is_told_as_an_error_of_ours(open_url):
         with pytest.raises(HeadraceError):
             client.ping()
         listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_connection_that_was_closed_between_two_calls_costs_none_of_them(durable):
+    """Publishing is not repeated, so it would fail on a dead connection."""
+
+    async def program():
+        async with AsyncClient(durable.url) as client, AsyncClient(durable.url) as other:
+            for number in range(5):
+                own_id = await client.command("CLIENT", "ID")
+                assert await other.command("CLIENT", "KILL", "ID", own_id) == 1
+                await other.ping()  # The server closes the connection behind its answer.
+                await client.stream("orders").publish(number)
+            return await client.stream("orders").length()
+
+    assert asyncio.run(program()) == 5
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_more_calls_at_once_than_connections_all_get_their_own_answers(durable):
+    async def program():
+        async with AsyncClient(durable.url) as client:
+            numbers = range(4 * redis_transport.MAX_CONNECTIONS)
+            answers = await asyncio.gather(*[client.command("ECHO", str(number)) for number in numbers])
+            assert answers == [str(number).encode() for number in numbers]
+
+    asyncio.run(program())

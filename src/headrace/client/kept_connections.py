@@ -43,11 +43,13 @@ class KeptConnections:
             await self.give_back(connection)
 
     async def take(self) -> Any:
-        while self.kept:
-            connection = self.kept.pop()
-            if is_usable(connection):
-                return connection
-            await self.pool.release(connection)  # Where it is connected anew.
+        """One that is ready, or not connected: then sending connects it."""
+        connection = self.kept.pop() if self.kept else await self.ask_pool()
+        if not is_usable(connection):  # redis-py's pool does not see that, where the server may announce maintenance.
+            await connection.disconnect(nowait=True)
+        return connection
+
+    async def ask_pool(self) -> Any:
         self.asking += 1
         try:
             return await self.pool.get_connection()
@@ -62,7 +64,7 @@ class KeptConnections:
 
 
 def is_usable(connection: Any) -> bool:
-    """As redis-py's pool checks it: connected, not closed by the server, and nothing to read that nobody asked for."""
+    """Whether it is connected, not closed by the server, and has nothing to read that nobody asked for."""
     stream = connection._reader  # It offers no other door to it; the client's tests would tell.
     if not connection.is_connected or stream.at_eof() or stream.exception() is not None:
         return False
