@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from headrace import App, Context
+from headrace import App, Context, Retries
 from headrace.worker.source import Source
 from support.worker_programs import is_empty, run, until
 
@@ -147,6 +147,30 @@ def test_what_a_worker_is_given_while_it_leaves_is_not_lost(app, name, monkeypat
         await app.close()
 
     run(program())
+
+
+def test_a_retry_that_a_worker_was_given_without_knowing_is_given_back_when_it_stops(app, name):
+    """As when the connection broke before the answer: the lease is ten minutes, and others have it at once."""
+
+    @app.handler(name, group="g", lease="10m", retries=Retries(3, first="10m"))
+    async def bill(number: int) -> None:
+        raise ValueError("no")
+
+    due = f"hr:{{{name}}}:g:due"
+
+    async def program():
+        async with app.worker() as worker:
+            await app.publish_many(name, range(2))
+            await until(lambda: worker.counters[name, "g"].retried == 2)
+            waiting, given = await app.client.command("ZRANGE", due, 0, -1)
+            await app.client.command("XCLAIM", name, "g", worker.name, 0, given, "JUSTID")
+            await app.client.command("ZREM", due, given)
+        scores = [float(await app.client.command("ZSCORE", due, one)) for one in (waiting, given)]
+        await app.close()
+        return scores
+
+    waiting_ms, given_ms = run(program())
+    assert given_ms <= time.time() * 1000 + 60_000 < waiting_ms
 
 
 def test_handlers_that_run_may_finish_when_a_worker_stops(app, name):

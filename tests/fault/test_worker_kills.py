@@ -87,14 +87,14 @@ def test_workers_told_to_stop_at_random_leave_nothing_stuck(tmp_path, url, messa
         assert set(numbers(client, "done")) == set(range(stops * portion))
 
 
-@pytest.mark.parametrize("messages", counts(4, many=(80,)))
-def test_a_handler_that_takes_ten_leases_runs_once(tmp_path, url, messages):
+@pytest.mark.parametrize(("messages", "lease_s"), counts(4, 0.5, many=(40, 2.0)))
+def test_a_handler_that_takes_ten_leases_runs_once(tmp_path, url, messages, lease_s):
     """Rows 218 and 260: some wait, some block the event loop of their worker; another worker would take them."""
-    act = "time.sleep(3) if number % 4 == 0 else await asyncio.sleep(3)"
-    folder = write_shop(tmp_path, act=act, lease="300ms", concurrency=4)
+    act = f"time.sleep({10 * lease_s}) if number % 8 == 0 else await asyncio.sleep({10 * lease_s})"
+    folder = write_shop(tmp_path, act=act, lease=f"{lease_s}s", concurrency=8)
     with Client(url) as client, Crew(folder, url, 2, ORDERS) as crew:
         client.stream("orders").publish_many(range(messages))
-        crew.wait_until(lambda: is_done(client), "all of them", timeout_s=messages * 3 + WAIT_S)
+        crew.wait_until(lambda: is_done(client), "all of them", timeout_s=10 * messages * lease_s + WAIT_S)
         assert sorted(numbers(client, "runs")) == list(range(messages))
         assert sorted(numbers(client, "done")) == list(range(messages))
 

@@ -8,6 +8,7 @@ the second loop, so that a blocked read never keeps a retry waiting.
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from headrace.app.app import App
@@ -30,7 +31,6 @@ LARGEST_READ: Final = 1000  # Messages in one reply.
 MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be larger, and comes alone then.
 DUE_S: Final = 1.0  # How often the second loop looks at least.
 SHORTEST_PAUSE_S: Final = 0.005
-ARRIVING_S: Final = 0.1  # A read that was sent so long ago has reached the server.
 
 
 class Consumer:
@@ -63,7 +63,6 @@ class Consumer:
         self.taking = asyncio.Lock()  # Held by the second loop while it is given messages.
         self.has_claim = False
         self.has_strays = False  # The answer to a read was lost: messages may be ours without our knowing.
-        self.read_sent_s = 0.0  # When the read under way was sent; 0: none is.
         self.loops: list[asyncio.Task[None]] = []
 
     @property
@@ -115,13 +114,10 @@ class Consumer:
                 if self.has_strays:
                     await self.give_strays_back()
                 request = self.source.read_request(count, BLOCK_MS, claims=self.has_claim)
-                self.read_sent_s = time.monotonic()
                 reply = await self.client.run(request.run())
-                self.read_sent_s = 0.0
                 self.outage.over()
                 await self.take(self.source, reply)
             except HeadraceError as error:
-                self.read_sent_s = 0.0
                 await self.heal(self.source, error)
                 self.has_strays = self.has_strays or isinstance(error, ConnectionLost)
 
@@ -177,12 +173,13 @@ class Consumer:
 
     async def give_strays_back(self) -> None:
         async with self.taking:
-            strays = await self.source.find_strays()
-            if strays:
-                await self.source.release(strays)
-                events.info("strays_released", stream=self.source.stream, group=self.source.group, count=len(strays))
-                self.due_soon.set()
-        self.has_strays = False
+            for source in self.sources:
+                strays = await find_strays(source)
+                if strays:
+                    await source.release(strays)
+                    events.info("strays_released", stream=source.stream, group=source.group, count=len(strays))
+                    self.due_soon.set()
+            self.has_strays = False
 
     # The second loop
 
@@ -202,6 +199,7 @@ class Consumer:
                         wait_s = min(wait_s, claim_s)
             except HeadraceError as error:
                 await self.heal(self.source, error)
+                self.has_strays = self.has_strays or isinstance(error, ConnectionLost)
                 wait_s = 0.0
 
     async def sleep(self, wait_s: float) -> None:
@@ -272,8 +270,8 @@ class Consumer:
     async def stop_reading(self) -> None:
         """A read under way is broken off, but not before the server has it: what it brings must be found as a stray."""
         self.runner.stop()
-        if self.read_sent_s:
-            await asyncio.sleep(max(0.0, self.read_sent_s + ARRIVING_S - time.monotonic()))
+        with suppress(HeadraceError):  # A server that is away gives nothing to anybody.
+            await self.source.fence()
         for loop in self.loops:
             loop.cancel()
         await asyncio.gather(*self.loops, return_exceptions=True)
@@ -288,6 +286,7 @@ class Consumer:
                 ids = [delivery.id for delivery in unfinished if delivery.stream == source.stream]
                 runner.counters.released += await source.release(ids)
                 source.held.clear()
+                await source.fence()  # Our reads that were broken off are over.
                 await source.release(await source.find_strays())
                 await source.remove_name()
             except (NotFound, CommandError):
@@ -296,3 +295,10 @@ class Consumer:
     async def wait_for_settlements(self) -> None:
         for settler in self.runner.settlers.values():
             await settler.flush()
+
+
+async def find_strays(source: Source) -> list[str]:
+    try:
+        return await source.find_strays()
+    except NotFound:  # Nothing was ever sent back to this group.
+        return []

@@ -165,10 +165,18 @@ class Source:
         """Our name leaves the group, unless something is pending with it: checked in the same step, or it were lost."""
         await self.client.run(worker_steps.sweep(self.client._facts, self.stream, self.group, 0, self.consumer))
 
+    async def fence(self) -> None:
+        """After this the server has seen what was sent to it, or closed, before: it serves all clients in turns.
+
+        Twice, because within one turn the order is open.
+        """
+        for _ in range(2):
+            await self.client.run(requests.length(self.stream).run())
+
     async def find_strays(self) -> list[str]:
         """Entries that are pending with us though we do not know them: the answer that brought them was lost.
 
-        Those that wait for another try have a record; the others never ran.
+        Those that wait for another try have their time; nobody has to give them back.
         """
         strays: list[str] = []
         start = "-"
@@ -180,9 +188,9 @@ class Source:
             )
             unknown = [row.id for row in page if row.id not in self.held]
             if unknown:
-                key = group_keys(self.stream, self.group).attempts
-                records = await self.client.run(Request(("HMGET", key, *unknown), as_it_is, key).run())
-                strays += [entry_id for entry_id, record in zip(unknown, records, strict=True) if record is None]
+                key = group_keys(self.stream, self.group).due
+                times = await self.client.run(Request(("ZMSCORE", key, *unknown), as_it_is, key).run())
+                strays += [entry_id for entry_id, due_ms in zip(unknown, times, strict=True) if due_ms is None]
             if len(page) < PAGE:
                 return strays
             start = "(" + page[-1].id
