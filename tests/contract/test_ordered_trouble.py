@@ -84,11 +84,33 @@ def test_a_commit_under_an_old_fence_does_nothing(app, name):
     assert "key '1' is no longer this worker's" in lost[0] and fences[0] < fences[1] == fences[2]
 
 
+@pytest.mark.parametrize("word", [None, "\ud800", 1.5], ids=["no word", "half a letter", "a fraction"])
+def test_a_commit_that_cannot_be_fails_its_own_message_and_no_other(app, name, word):
+    """Row 229: it shares a call with those of other keys, which must not suffer."""
+    done = f"{{{name}}}:done"
+
+    @app.handler(name, group="g", key="ticket_id", retries=0, poison="skip")
+    async def handle(message: dict, ctx: Context) -> None:
+        await asyncio.sleep(0.01)
+        effect = ("INCRBY", done, word) if message["ticket_id"] == 3 else ("INCRBY", done, 1)
+        await ctx.commit([effect])
+
+    async def program():
+        async with app.worker() as worker:
+            counters = worker.counters[name, "g"]
+            await app.publish_many(name, tickets(range(10), 2))
+            await until(lambda: counters.buried == 2 and counters.done == 18)
+            await until(lambda: nothing_left(app, name, "g"))
+            return await app.client.command("GET", done)
+
+    assert run(program()) == b"18"
+
+
 def test_a_key_that_is_lost_ends_its_handler_and_whatever_it_wanted_is_refused(app, name):
     """Row 228: its task is cancelled; the key is not given back, as it is not ours."""
     begun, ended, fences = [], [], []
 
-    @app.handler(name, key="ticket_id", lease="300ms")
+    @app.handler(name, key="ticket_id", lease="2s")
     async def handle(message: dict, ctx: Context) -> None:
         fences.append(ctx.fence)
         begun.append(message["number"])
@@ -119,7 +141,7 @@ def test_a_plain_function_that_outlives_its_key_is_refused(app, name):
     """A thread cannot be ended: what it did is settled by whoever has the key now."""
     begun, go_on = [], threading.Event()
 
-    @app.handler(name, key="ticket_id", lease="300ms", concurrency=2)
+    @app.handler(name, key="ticket_id", lease="2s", concurrency=2)
     def handle(message: dict) -> None:
         begun.append(message["number"])
         if len(begun) == 1:
@@ -141,15 +163,15 @@ def test_a_plain_function_that_outlives_its_key_is_refused(app, name):
 
 
 def test_a_long_handler_keeps_its_key(url, name):
-    """Row 260: ten leases long, with another worker beside it."""
+    """Row 260: longer than its lease, with another worker beside it."""
     watch = OrderWatch()
 
     def one_app():
         app = App(url)
 
-        @app.handler(name, group="g", key="ticket_id", lease="200ms")
+        @app.handler(name, group="g", key="ticket_id", lease="1s")
         async def handle(message: dict) -> None:
-            async with watch.run(message["ticket_id"], message["number"], 2.0 if message["number"] == 0 else 0.0):
+            async with watch.run(message["ticket_id"], message["number"], 2.5 if message["number"] == 0 else 0.0):
                 pass
 
         return app

@@ -26,6 +26,7 @@ from headrace.worker.ordered_keys import HeldKeys
 from headrace.worker.ordered_running import OrderedBatchRunner, OrderedRunner
 from headrace.worker.ordered_settling import Sent
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
+from headrace.worker.settling import NOT_ITS_FAULT
 
 LINGER_S: Final = 0.005  # So long a message that is done waits for those behind it in the run of its key.
 MOST_DUE: Final = 1000  # Delayed messages moved at once.
@@ -119,7 +120,7 @@ class OrderedConsumer:
             await self.wait_for_work()
             try:
                 await self.exchange()
-            except HeadraceError as error:
+            except Exception as error:  # Whatever it is, the turns must go on: others wait for their keys.
                 await self.heal(error)
 
     async def wait_for_work(self) -> None:
@@ -159,7 +160,7 @@ class OrderedConsumer:
         steps: list[Flow[Any]] = [self.settle_flow(sent)] if sent else []
         if count:
             steps.append(self.take_flow(count, run))
-        replies = await self.client.run(together(*steps))
+        replies = await self.call(*steps)
         self.outage.over()
         self.unanswered = []
         refusal = await self.settled(sent, replies[0], is_repeated=is_repeated) if sent else None
@@ -192,34 +193,44 @@ class OrderedConsumer:
             self.client._facts, keys.order, keys.consumer, keys.session, self.handler.lease_ms, count, run
         )
 
-    async def settled(self, sent: list[Sent], reply: Any, *, is_repeated: bool) -> HeadraceError | None:
+    async def settled(self, sent: list[Sent], reply: Any, *, is_repeated: bool) -> Exception | None:
         """The answer to a settlement; an error that only somebody else can mend."""
         if isinstance(reply, BEGIN_AGAIN):  # The group is gone, and with it what we held.
             reply = [False] * len(sent)
-        if not isinstance(reply, HeadraceError):
+        if not isinstance(reply, Exception):
             self.settler.settled(sent, reply, is_repeated=is_repeated)
             return None
-        if len(sent) > 1 and isinstance(reply, CommandError):
+        is_its_fault = not isinstance(reply, NOT_ITS_FAULT)
+        if len(sent) > 1 and is_its_fault:
             return await self.settle_one_by_one(sent, is_repeated=is_repeated)
-        error: HeadraceError | None = None
+        error: Exception | None = None
         for one in sent:
-            if not isinstance(reply, CommandError) or not self.settler.refused(one, reply):
+            if not is_its_fault or not self.settler.refused(one, reply):
                 self.settler.put_back(one)
                 error = reply
         return error
 
-    async def settle_one_by_one(self, sent: list[Sent], *, is_repeated: bool) -> HeadraceError | None:
+    async def settle_one_by_one(self, sent: list[Sent], *, is_repeated: bool) -> Exception | None:
         """A refused call has changed nothing. One of them is to blame; the others must not suffer."""
-        error: HeadraceError | None = None
+        error: Exception | None = None
         for place, one in enumerate(sent):
             self.unanswered = sent[place:]
-            [answer] = await self.client.run(together(self.settle_flow([one])))
+            [answer] = await self.call(self.settle_flow([one]))
             error = await self.settled([one], answer, is_repeated=is_repeated) or error
         self.unanswered = []
         return error
 
+    async def call(self, *steps: Flow[Any]) -> list[Any]:
+        """In one round trip. Per step its result, or what is wrong with it."""
+        try:
+            return await self.client.run(together(*steps))
+        except ConnectionLost:
+            raise
+        except Exception as error:  # As a word of an effect that cannot be sent: nothing of it was.
+            return [error] * len(steps)
+
     def taken(self, reply: Any, count: int, began_s: float) -> None:
-        if isinstance(reply, HeadraceError):
+        if isinstance(reply, Exception):
             raise reply
         self.is_dry = len(reply.grants) < count and reply.wait_ms != 0
         wait_s = DUE_S if reply.wait_ms is None else min(reply.wait_ms / 1000, DUE_S)
@@ -250,7 +261,7 @@ class OrderedConsumer:
 
     # Trouble
 
-    async def heal(self, error: HeadraceError) -> None:
+    async def heal(self, error: Exception) -> None:
         """Whatever a running worker meets, it goes on."""
         if isinstance(error, BEGIN_AGAIN) or getattr(error, "prefix", "") == "MAPS":
             for held in list(self.keys.held.values()):
@@ -266,7 +277,7 @@ class OrderedConsumer:
         else:
             await self.tell_refusal(error)
 
-    async def tell_refusal(self, error: HeadraceError) -> None:
+    async def tell_refusal(self, error: Exception) -> None:
         self.outage.refused(self.handler.stream, self.handler.group, error)
         await asyncio.sleep(REFUSED_PAUSE_S)
 

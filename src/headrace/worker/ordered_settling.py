@@ -12,7 +12,6 @@ from typing import Any, Final
 from headrace.client import lane_steps, worker_steps
 from headrace.client.lane_steps import Back, Clause, Done, Fail, Park
 from headrace.client.worker_steps import Ack
-from headrace.errors import CommandError
 from headrace.worker.ordered_keys import HeldKey, HeldKeys, OrderedDelivery
 
 MOST: Final = 1000  # Messages settled in one call.
@@ -169,7 +168,7 @@ class OrderedSettler:
         if ending.answer is not None and not ending.answer.done():
             ending.answer.set_result(was_ours)
 
-    def refused(self, sent: Sent, error: CommandError) -> bool:
+    def refused(self, sent: Sent, error: Exception) -> bool:
         """Whether somebody is told that its own clause is impossible. If not, it is to be sent again later."""
         answer = None if sent.ending is None else sent.ending.answer
         if answer is None:
