@@ -97,7 +97,7 @@ def run(url: str | None, plan: "Plan", *, is_quiet: bool) -> "Report":
                 f"{plan.lease_ms / 1000:g} s. Seed {plan.seed}; the stream is {plan.stream}."
             )
         update = stack.enter_context(shown_progress("in order", at_first="consumers start"))
-        return prove(client, choose_url(url), plan, update)
+        return prove(client, choose_url(url), plan, update or (lambda *_: None))
 
 
 def show(report: "Report", *, is_json: bool) -> None:

@@ -10,7 +10,7 @@ Only keys with a random word in their names are touched, and all of them are rem
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,7 +21,7 @@ from headrace.client import lane_views
 from headrace.client.client import Client
 from headrace.client.requests import Request
 from headrace.errors import HeadraceError, NoLanes, NotFound
-from headrace.ordered.prove_crew import Crew, last_lines
+from headrace.ordered.prove_crew import WORKER, Crew, last_lines
 from headrace.ordered.prove_plan import GROUP, KEY_FIELD, Plan
 from headrace.ordered.prove_verdict import Evidence, Verdict, Work, judge, parse_work
 
@@ -48,19 +48,23 @@ class Report:
 
 
 def prove(
-    client: Client, url: str, plan: Plan, watch: Watch | None = None, outages: list[tuple[int, int]] | None = None
-) -> Report:
+    client: Client, url: str, plan: Plan, watch: Watch = lambda *_: None, *,
+    outages: Sequence[tuple[int, int]] = (), kinds: Sequence[Sequence[str]] = (WORKER,),
+) -> Report:  # fmt: skip
     """Run the plan and judge it. `url` is the client's, with its password: the consumers get it.
 
-    `outages` is read at the end: when the server was away, as a watcher has noted it.
+    `outages` is read at the end: when the server was away, as a watcher has noted it. `kinds` are the commands that
+    consumers are, in turn.
     """
     try:
         client.stream(plan.stream).group(GROUP).create(start="beginning")
         begin_s = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="headrace-proof-") as folder:
-            crew = run(client, url, plan, Path(folder) / "consumers.log", watch or (lambda *_: None))
+            log = Path(folder) / "consumers.log"
+            with log.open("wb") as output, Crew(client, url, plan, chance_of(plan), output, kinds) as crew:
+                run(client, plan, crew, log, watch)
         seconds = time.monotonic() - begin_s
-        evidence = gather(client, plan, crew, outages or [])
+        evidence = gather(client, plan, crew, outages)
         reruns = sum(work.attempt > 1 for works in evidence.done.values() for work in works)
         verdicts = list(judge(plan, evidence))
         return Report(plan, seconds, crew.events, verdicts, reruns, evidence, crew.last_words)
@@ -68,33 +72,35 @@ def prove(
         clean_up(client, plan)
 
 
-def run(client: Client, url: str, plan: Plan, log: Path, watch: Watch) -> Crew:
-    """Until every message is done, or nothing moves any more; the consumers have ended then."""
-    chance = Random(plan.seed)  # noqa: S311 - to be repeated, not to be secret.
-    messages = plan.numbered()
+def run(client: Client, plan: Plan, crew: Crew, log: Path, watch: Watch) -> None:
+    """Until every message is done, or nothing moves any more."""
+    messages, chance = plan.numbered(), chance_of(plan)
     published, last_done, begin_s = 0, 0, time.monotonic()
     moved_s, next_trouble_s = begin_s, begin_s + pause_s(plan, chance)
-    with log.open("wb") as output, Crew(client, url, plan, chance, output) as crew:
-        for _ in range(plan.consumers):
-            crew.join()
-        while True:
-            now_s = time.monotonic()
-            share = min(1.0, 1000 * (now_s - begin_s) / plan.duration_ms)
-            published += publish(client, plan, messages, round(share * plan.messages) - published)
-            done = published - client.stream(plan.stream).length()
-            watch(done, plan.messages - done)
-            if done == plan.messages:
-                return crew
-            if done > last_done:
-                last_done, moved_s = done, now_s
-            if published > done and now_s - moved_s > max(STANDSTILL_S, 10 * plan.lease_ms / 1000):
-                crew.last_words = last_lines(log)
-                return crew
-            if now_s >= next_trouble_s:
-                crew.trouble()
-                crew.fill()
-                next_trouble_s = now_s + pause_s(plan, chance)
-            time.sleep(LOOK_S)
+    for _ in range(plan.consumers):
+        crew.join()
+    while True:
+        now_s = time.monotonic()
+        share = min(1.0, 1000 * (now_s - begin_s) / plan.duration_ms)
+        published += publish(client, plan, messages, round(share * plan.messages) - published)
+        done = published - client.stream(plan.stream).length()
+        watch(done, plan.messages - done)
+        if done == plan.messages:
+            return
+        if done > last_done:
+            last_done, moved_s = done, now_s
+        if published > done and now_s - moved_s > max(STANDSTILL_S, 10 * plan.lease_ms / 1000):
+            crew.last_words = last_lines(log)
+            return
+        if now_s >= next_trouble_s:
+            crew.trouble()
+            crew.fill()
+            next_trouble_s = now_s + pause_s(plan, chance)
+        time.sleep(LOOK_S)
+
+
+def chance_of(plan: Plan) -> Random:
+    return Random(plan.seed)  # noqa: S311 - to be repeated, not to be secret.
 
 
 def pause_s(plan: Plan, chance: Random) -> float:
@@ -112,7 +118,7 @@ def publish(client: Client, plan: Plan, messages: Iterator[tuple[str, int]], cou
 # The end
 
 
-def gather(client: Client, plan: Plan, crew: Crew, outages: list[tuple[int, int]]) -> Evidence:
+def gather(client: Client, plan: Plan, crew: Crew, outages: Sequence[tuple[int, int]]) -> Evidence:
     late = client.command("HGET", plan.late_key, "refused")
     return Evidence(read_done(client, plan), left_over(client, plan), int(late or 0), crew.losses, outages)
 

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import IO, Final
@@ -35,13 +37,19 @@ class Loss:
     at_ns: int
 
 
+WORKER: Final = ("worker", APP, "--shutdown-timeout", SHUTDOWN)
+
+
 class Crew:
-    def __init__(self, client: Client, url: str, plan: Plan, chance: Random, log: IO[bytes]) -> None:
+    def __init__(
+        self, client: Client, url: str, plan: Plan, chance: Random, log: IO[bytes], kinds: Sequence[Sequence[str]]
+    ) -> None:
         self.client = client
         self.url = url
         self.plan = plan
         self.chance = chance
         self.log = log
+        self.kinds = cycle(kinds)  # Words behind `headrace`: what joins, in turn.
         self.members: list[subprocess.Popen[bytes]] = []
         self.pauses: list[tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]] = []  # Who, and by whom.
         self.events: Counter[str] = Counter()
@@ -64,9 +72,13 @@ class Crew:
     def join(self) -> None:
         # The URL goes by the environment: on a command line other users could see its password.
         environment = {**self.plan.environment(), "HEADRACE_WORKER_CHILD": "1", "HEADRACE_WORKER_URL": self.url}
-        command = [sys.executable, "-m", "headrace", "worker", APP, "--shutdown-timeout", SHUTDOWN]
         member = subprocess.Popen(  # noqa: S603 - our own command.
-            command, env=environment, stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True
+            [sys.executable, "-m", "headrace", *next(self.kinds)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
         )
         self.members.append(member)
         self.events["joined"] += 1
