@@ -186,9 +186,8 @@ def test_order_per_key_outlives_consumers_and_the_server(kind: Kind, tmp_path: P
     assert report.events["killed"] + report.events["paused"] > 0
 
 
-@small_kinds
-def test_order_per_key_outlives_three_masters(kind: Kind, tmp_path: Path) -> None:
-    report = run(kind, tmp_path, MEDIUM, kills=1, masters=3)
+def test_order_per_key_outlives_three_masters(tmp_path: Path) -> None:
+    report = run(our_kind(), tmp_path, MEDIUM, kills=1, masters=3)
 
     assert [one for one in failing(report) if not one.startswith("a dead one's keys")] == []
 
