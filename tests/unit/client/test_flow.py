@@ -7,7 +7,7 @@ import pytest
 from headrace.client import flow as flow_module
 from headrace.client import flows, requests
 from headrace.client.capabilities import Capabilities, name_and_version, parse_version
-from headrace.client.flow import run_flow, run_flow_async
+from headrace.client.flow import run_flow, run_flow_async, together
 from headrace.errors import AccessDenied, CommandError, ConfigError, ConnectionLost, Refused, WrongType
 
 
@@ -226,3 +226,41 @@ def test_a_key_that_is_no_stream_is_told_with_what_it_is(run, kind, words):
 def test_a_command_of_the_user_keeps_the_words_of_the_server(run):
     with pytest.raises(WrongType, match=r"^WRONGTYPE Operation"):
         run(requests.raw("GET", "orders").run(), WRONG)
+
+
+def asking(*words, fails_with=None):
+    """A flow that asks once per word; its result is all replies."""
+    replies = []
+    for word in words:
+        replies.append((yield requests.Request((word,), str)))
+    if fails_with is not None:
+        raise fails_with
+    return replies
+
+
+def test_flows_that_run_together_share_their_round_trips():
+    flow = together(asking("a", "b"), asking("c"), asking())
+    batch = next(flow)
+    assert [request.argv for request in batch] == [("a",), ("c",)]
+    batch = flow.send(["1", "2"])
+    assert [request.argv for request in batch] == [("b",)]
+    with pytest.raises(StopIteration) as stop:
+        flow.send(["3"])
+    assert stop.value.value == [["1", "3"], ["2"], []]
+
+
+def test_an_error_ends_its_own_flow_and_no_other():
+    refused, wrong = CommandError("ERR no"), ConfigError("no such word")
+    flow = together(asking("a", "b"), asking("c", "d"), asking(fails_with=wrong))
+    next(flow)
+    assert [request.argv for request in flow.send([refused, "1"])] == [("d",)]
+    with pytest.raises(StopIteration) as stop:
+        flow.send(["2"])
+    assert stop.value.value == [refused, ["1", "2"], wrong]
+
+
+def test_a_lost_connection_ends_all_flows_that_run_together():
+    flow = together(asking("a"), asking("b"))
+    next(flow)
+    with pytest.raises(ConnectionLost):
+        flow.throw(ConnectionLost("gone"))
