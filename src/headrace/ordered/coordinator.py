@@ -210,6 +210,7 @@ class Coordinator:
                 left_s = deadline_s - time.monotonic()
                 if found.messages or left_s <= 0:
                     return {**show_delegation(found), "session": one.session}
+                one = await self.check_session(consumer, one.session)
                 self.roster.note(one.name, one.session)
                 await wait_for(arrival, min(left_s, IDLE_S, self.order.settings.lease_ms / 3000))
         finally:
