@@ -294,7 +294,7 @@ def pairs_of(reply: Any) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "steps"), [(1, 25), *[pytest.param(seed, 300, marks=pytest.mark.long) for seed in range(2, 5)]]
+    ("seed", "steps"), [(1, 25), *[pytest.param(seed, 150, marks=pytest.mark.long) for seed in range(2, 5)]]
 )
 @pytest.mark.parametrize("server", BOTH)
 def test_whatever_is_published_is_accounted_for_at_any_time(tmp_path, capsys, server, seed, steps):

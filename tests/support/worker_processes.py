@@ -35,8 +35,9 @@ import asyncio, os, sys, time
 from headrace import App, Context, Retries
 
 app = App()
+tries = Retries({retries}, first="50ms")
 
-@app.handler("orders", group="billing", lease="{lease}", retries=Retries(2, first="50ms"), concurrency={concurrency})
+@app.handler("orders", group="billing", lease="{lease}", retries=tries, concurrency={concurrency})
 async def bill(number: int, ctx: Context) -> None:
     await tell("runs", number, ctx)
     await act(number)
@@ -50,8 +51,9 @@ async def act(number: int) -> None:
 """
 
 
-def write_shop(folder: Path, *, act: str = "pass", lease: str = "1s", concurrency: int = 20) -> Path:
-    (folder / "shop.py").write_text(SHOP.format(act=act, lease=lease, concurrency=concurrency))
+def write_shop(folder: Path, *, act: str = "pass", lease: str = "1s", concurrency: int = 20, retries: int = 2) -> Path:
+    source = SHOP.format(act=act, lease=lease, concurrency=concurrency, retries=retries)
+    (folder / "shop.py").write_text(source)
     return folder
 
 

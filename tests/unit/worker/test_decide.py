@@ -2,7 +2,7 @@
 
 from headrace import Bury, Retries, Retry
 from headrace.errors import Misfit
-from headrace.worker.decide import GiveUp, TryAgain, decide
+from headrace.worker.decide import GiveUp, TryAgain, decide, read_given_up, write_given_up
 
 
 def failure(error):
@@ -58,3 +58,10 @@ def test_every_error_has_a_text_that_can_be_stored():
     given_up = decide(failure(ValueError("half \ud800")), 1, Retries(0), 0.5)
     assert given_up.error == "ValueError: half \\ud800" and given_up.traceback.encode()
     assert len(decide(failure(ValueError("x" * (1 << 20))), 1, Retries(0), 0.5).error) == 1000
+
+
+def test_a_message_that_is_to_be_buried_later_keeps_its_error_and_its_traceback():
+    given_up = GiveUp("ValueError: a\0b\nc", "Traceback …\n  in bill")
+    record = write_given_up(given_up)
+    assert read_given_up(record) == GiveUp("ValueError: a b\nc", "Traceback …\n  in bill")
+    assert read_given_up("ValueError: of a run before\nand more") == GiveUp("ValueError: of a run before\nand more", "")
