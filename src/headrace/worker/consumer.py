@@ -30,6 +30,7 @@ BLOCK_MS: Final = 1000
 LARGEST_READ: Final = 1000  # Messages in one reply.
 MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be larger, and comes alone then.
 DUE_S: Final = 1.0  # How often the second loop looks at least.
+FENCE_S: Final = 2.0  # For a busy server to answer twice, before a read is broken off.
 SHORTEST_PAUSE_S: Final = 0.005
 
 
@@ -270,8 +271,9 @@ class Consumer:
     async def stop_reading(self) -> None:
         """A read under way is broken off, but not before the server has it: what it brings must be found as a stray."""
         self.runner.stop()
-        with suppress(HeadraceError):  # A server that is away gives nothing to anybody.
-            await self.source.fence()
+        with suppress(HeadraceError, TimeoutError):  # A server that is away gives nothing to anybody.
+            async with asyncio.timeout(FENCE_S):
+                await self.source.fence()
         for loop in self.loops:
             loop.cancel()
         await asyncio.gather(*self.loops, return_exceptions=True)
