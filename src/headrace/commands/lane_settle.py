@@ -103,8 +103,10 @@ def parse_settle(board: Board, argv: list[bytes]) -> list[LaneClause]:
         raise CommandError(TOO_MANY)
     if len({clause.key for clause in clauses}) < len(clauses):
         raise CommandError(TWICE)
+    pending = board.group.pending.unfolded
     for clause in clauses:
-        clause.ids = pending_names(board.group, clause.ids)
+        if len(clause.ids) != 1 or clause.ids[0] not in pending:
+            clause.ids = pending_names(board.group, clause.ids)
     return clauses
 
 
@@ -151,12 +153,19 @@ def find_ours(board: Board, clauses: list[LaneClause]) -> None:
         if ticket is None or ticket.state != HELD or ticket.fence != clause.fence:
             continue
         lane = board.find_lane(clause.key)
-        count = len(clause.ids)
-        if lane is not None and count <= ticket.given and list(islice(lane, count)) == clause.ids:
+        if lane is not None and is_head(lane, ticket.given, clause.ids):
             clause.is_ours = True
             clause.names = clause.ids
             clause.ticket = ticket
             clause.lane = lane
+
+
+def is_head(lane: "deque[bytes]", given: int, ids: list[bytes]) -> bool:
+    """Whether these are the first of those that were given."""
+    count = len(ids)
+    if count == 1:
+        return lane[0] == ids[0]
+    return count <= given and list(islice(lane, count)) == ids
 
 
 def check_keys(board: Board, clauses: list[LaneClause]) -> None:

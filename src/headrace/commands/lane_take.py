@@ -53,6 +53,17 @@ class Taking:
         self.left: list[bytes] = []  # Keys that were ready, when the reply was full.
 
 
+class Choice:
+    """A key that is to be handed out, with its first messages."""
+
+    __slots__ = ("ticket", "lane", "names")
+
+    def __init__(self, ticket: Ticket, lane: "deque[bytes] | None") -> None:
+        self.ticket = ticket
+        self.lane = lane
+        self.names: list[bytes] = []
+
+
 @command(
     "LANE.TAKE", key("RW update", "stream"), text("group"), text("consumer"), integer("session"),
     integer("milliseconds", "LEASE"), integer("keys", "KEYS"), integer("messages", "RUN"),
@@ -124,25 +135,25 @@ def take_keys(taking: Taking) -> None:
         if taking.run > 1 and taking.may_read and not taking.is_read_out:
             fill_runs(taking, chosen)
         fetch_entries(taking, chosen)
-        for one, ticket in chosen.items():
+        for one, choice in chosen.items():
             if taking.total < MOST:
-                grant(taking, one, ticket)
+                grant(taking, one, choice)
             else:
                 taking.left.append(one)
     board.queue_first(taking.left)
 
 
-def choose_keys(taking: Taking) -> dict[bytes, Ticket]:
+def choose_keys(taking: Taking) -> dict[bytes, Choice]:
     """As many keys as are still wanted, or as there are."""
     board = taking.board
-    chosen: dict[bytes, Ticket] = {}
+    chosen: dict[bytes, Choice] = {}
     wanted = taking.keys - len(taking.grants)
     while len(chosen) < wanted and taking.total < MOST:
         key = board.take_ready()
         if key is not None:
             ticket = board.find_ticket(key)
             if ticket is not None and ticket.state == READY:
-                chosen[key] = ticket
+                chosen[key] = Choice(ticket, board.find_lane(key))
         elif not taking.may_read or taking.is_read_out or taking.read >= MOST:
             break
         else:
@@ -155,14 +166,13 @@ def choose_keys(taking: Taking) -> dict[bytes, Ticket]:
     return chosen
 
 
-def fill_runs(taking: Taking, chosen: dict[bytes, Ticket]) -> None:
+def fill_runs(taking: Taking, chosen: dict[bytes, Choice]) -> None:
     """More entries for keys that have fewer than RUN, as long as the stream has none of a new key next."""
     board = taking.board
     room: dict[bytes, int] = {}
-    for one in chosen:
-        lane = board.find_lane(one)
-        if lane is not None and len(lane) < taking.run:
-            room[one] = taking.run - len(lane)
+    for one, choice in chosen.items():
+        if choice.lane is not None and len(choice.lane) < taking.run:
+            room[one] = taking.run - len(choice.lane)
     size = 1
     while room and not taking.is_read_out and taking.read < MOST:
         count = min(size, MOST - taking.read)
@@ -175,16 +185,18 @@ def fill_runs(taking: Taking, chosen: dict[bytes, Ticket]) -> None:
         size *= 2
 
 
-def fetch_entries(taking: Taking, chosen: dict[bytes, Ticket]) -> None:
+def fetch_entries(taking: Taking, chosen: dict[bytes, Choice]) -> None:
     """Find the entries of all these keys together: neighbours of one another are cheaper so."""
     fresh = taking.fresh
     missing: list[bytes] = []
     room = MOST - taking.total
-    for one in chosen:
-        lane = taking.board.find_lane(one)
-        if lane is not None and room > 0:
-            for name in islice(lane, min(taking.run, room)):
-                room -= 1
+    for one, choice in chosen.items():
+        if choice.lane is None:
+            choice.lane = taking.board.find_lane(one)  # Filling runs may have made one.
+        if choice.lane is not None and room > 0:
+            choice.names = list(islice(choice.lane, min(taking.run, room)))
+            room -= len(choice.names)
+            for name in choice.names:
                 if name not in fresh:
                     missing.append(name)
     if missing:
@@ -201,19 +213,17 @@ def mend(taking: Taking) -> bool:
     return True
 
 
-def grant(taking: Taking, key: bytes, ticket: Ticket) -> None:
+def grant(taking: Taking, key: bytes, choice: Choice) -> None:
     board = taking.board
-    lane = board.find_lane(key)
+    lane, names = choice.lane, choice.names
     if lane is None:
         board.go_on(key, None)
         return
-    run = min(taking.run, MOST - taking.total)
-    attempts, error = ticket.attempts, ticket.error
+    attempts, error = choice.ticket.attempts, choice.ticket.error
     head = lane[0]
-    names = list(islice(lane, run))
     entries = find_entries(taking, names)
-    if len(entries) < len(names):
-        names, entries = clear_head(taking, key, lane, run)
+    if len(entries) < len(names) or not names:
+        names, entries = clear_head(taking, key, lane, min(taking.run, MOST - taking.total))
         if not names:
             board.go_on(key, None)
             return
