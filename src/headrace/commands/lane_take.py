@@ -275,10 +275,9 @@ def clear_head(taking: Taking, key: bytes, lane: "deque[bytes]", run: int) -> tu
             entries += found
         elif name in board.group.pending:
             board.gone.append(name)
-    lane.extendleft(reversed(names))
-    board.note_popped(key, lane, looked_at)
+    board.note_popped(key, lane, looked_at)  # The list may be gone with this, and is made anew.
     if names:
-        board.step.note_pushed(board.keys.lane + key, LEFT, names[::-1])
+        board.step.push(board.keys.lane + key, LEFT, names[::-1])
     return names, entries
 
 

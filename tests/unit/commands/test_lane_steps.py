@@ -246,6 +246,24 @@ def test_a_step_is_one_piece_of_the_journal() -> None:
         assert contents_of(state_of(broker.state.records)) == contents_of(broker.state)
 
 
+def test_a_lane_that_was_cleared_of_done_messages_is_the_same_after_a_replay() -> None:
+    broker = MemoryBroker(journaling=True)
+    broker("CONFIG SET stream-node-max-entries 3")
+    broker("XGROUP CREATE s g 0 MKSTREAM")
+    broker("LANE.CONFIG s g KEYFIELDS 1 k")
+    broker("LANE.REGISTER s g ann")
+    for number in range(1, 4):
+        broker(f"XADD s {number}-0 k a")
+    broker("XREADGROUP GROUP g ann STREAMS s >")
+    take(broker)
+    broker("PEXPIRE", BESIDE + b"lane:a", 60_000)
+    broker("XACK s g 2-0")
+
+    grants, _ = take(broker, run=9)
+    assert [entry[0] for entry in grants[0][4]] == [b"1-0", b"3-0"]
+    assert contents_of(state_of(broker.state.records)) == contents_of(broker.state)
+
+
 # Pure parts
 
 
