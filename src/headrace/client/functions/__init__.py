@@ -1,8 +1,8 @@
 """Steps that a plain Redis or Valkey lacks, run inside the server so that they are one step there too.
 
-Each `NAME.lua` beside this file is the body of one step, but for those that several share: `publish.lua`, `queue.lua`
-and `worker*.lua`. A step is loaded as part of a library of Redis Functions (named by version, so that two versions live
-side by side), or run by EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or
+Each `NAME.lua` beside this file is the body of one step, but for those that several share: ROOMS names them. A step is
+loaded as part of a library of Redis Functions (named by version, so that two versions live side by side), or run by
+EVALSHA where FUNCTION is refused. A server that has lost the library, by a flush, a restart or
 a failover, gets it again at the next call. Where scripts are refused too, the features that need a step say so; the
 others go on.
 """
@@ -19,7 +19,7 @@ from headrace.errors import AccessDenied, CommandError, HeadraceError, Unsupport
 
 T = TypeVar("T")
 
-VERSION: Final = 6  # Raised whenever a step changes what it does or how it is called.
+VERSION: Final = 7  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
 # Steps by the files that they share; those of the first row share nothing.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {

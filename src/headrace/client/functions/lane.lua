@@ -19,6 +19,17 @@ local function text_of(number)
   return ('%.0f'):format(number)
 end
 
+-- Small numbers as text. Given to a command as a number, each would be printed as a double.
+local SMALL = {}
+
+local function small_text(number)
+  local text = SMALL[number] or number .. ''
+  if number <= 1000 then
+    SMALL[number] = text
+  end
+  return text
+end
+
 -- Calling with many words
 
 -- command key [more] word…, in parts of an even number of words.
@@ -75,7 +86,7 @@ end
 local function order_of(keys, group)
   return {
     stream = keys[1], tickets = keys[2], ready = keys[3], ['until'] = keys[4], consumers = keys[5], order = keys[6],
-    dead = keys[7], lanes = keys[8], group = group, now = 0,
+    dead = keys[7], lanes = keys[8], lane_start = keys[8]:sub(1, -2) .. ':', group = group, now = 0,
     ticket_words = {}, forgotten = {}, until_words = {}, timeless = {}, front = {}, back = {}, empty_lanes = {},
     gone_members = {}, new_members = {}, freed = {}, settled = {}, known = {}, whole = {},
   }
@@ -230,6 +241,7 @@ local function set_timed(order, key, ms_text)
 end
 
 local function set_held(order, key, attempts, fence, until_text, given, consumer)
+  attempts, given = small_text(attempts), small_text(given)
   set_ticket(order, key, 'held ' .. attempts .. ' ' .. fence .. ' ' .. until_text .. ' ' .. given .. ' ' .. consumer)
 end
 

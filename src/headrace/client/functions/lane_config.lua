@@ -7,7 +7,7 @@
 -- What decides where messages are (KEYFIELDS, READER, MAPS, LAYOUT) begins a rebuild when it changes.
 
 local MOST_NAMES = 64
-local BAD_NAMES = 'ERR KEYFIELDS must be followed by the number of names, 1 to 64, and by as many names, none of them empty'
+local BAD_NAMES = 'ERR KEYFIELDS must be followed by the number of names, 1 to 64, and by as many names, none empty'
 
 if #ARGV < 4 then
   return redis.error_reply('ERR wrong number of arguments')
@@ -29,7 +29,9 @@ local chosen = {
   keyfields = table.concat(names), poison = 'park', maxattempts = '0', keyless = 'own', lease = '30000',
   reader = 'master', layout = 'list', tickets = order.tickets, consumers = order.consumers,
 }
-local CHOICES = {POISON = {park = true, skip = true}, KEYLESS = {own = true, dead = true}, LAYOUT = {list = true, set = true}}
+local CHOICES = {
+  POISON = {park = true, skip = true}, KEYLESS = {own = true, dead = true}, LAYOUT = {list = true, set = true},
+}
 local NUMBERS = {MAXATTEMPTS = {0, 2 ^ 31}, LEASE = {1, 2 ^ 52}}
 local at = 4 + count
 while at <= #ARGV do

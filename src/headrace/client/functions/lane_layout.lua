@@ -10,7 +10,7 @@ local ID_SIZE = 41
 local ZEROS = ('0'):rep(20)
 
 local function lane_of(order, key)
-  return order.lanes:sub(1, -2) .. ':' .. key
+  return order.lane_start .. key
 end
 
 local function place_of(id)
@@ -39,10 +39,11 @@ end
 -- The first so many IDs.
 local function lane_head(order, key, count)
   if not order.is_set then
-    return redis.call('LRANGE', lane_of(order, key), 0, count - 1)
+    return redis.call('LRANGE', lane_of(order, key), '0', small_text(count - 1))
   end
   local start = member_start(key)
-  return read_members(redis.call('ZRANGEBYLEX', order.lanes, '[' .. start, '(' .. start .. '~', 'LIMIT', 0, count))
+  local last = '(' .. start .. '~'
+  return read_members(redis.call('ZRANGEBYLEX', order.lanes, '[' .. start, last, 'LIMIT', '0', small_text(count)))
 end
 
 local function lane_length(order, key)
@@ -62,7 +63,7 @@ local function lane_shift(order, key, head, count, is_all)
   elseif is_all then
     order.empty_lanes[#order.empty_lanes + 1] = lane_of(order, key)
   elseif count > 0 then
-    redis.call('LPOP', lane_of(order, key), count)
+    redis.call('LPOP', lane_of(order, key), small_text(count))
   end
 end
 

@@ -88,7 +88,7 @@ end
 -- Checking
 
 local own, is_seen = set_of({unpack(KEYS, 1, 8)}), {}
-local lane_start = lane_of(order, '')
+local lane_start = order.lane_start
 for _, key in ipairs(keys) do
   if is_seen[key] then
     return redis.error_reply(TWICE)

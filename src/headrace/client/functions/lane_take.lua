@@ -1,7 +1,7 @@
 -- LANE.TAKE: keys that nobody holds, with their first messages.
 --
 -- ARGV   group, consumer, session, LEASE, ms, KEYS, n, RUN, m
--- reply  [[key, fence, attempt, last error, [[id, fields]…]]…], and ms to wait: 0 there may be more now, -1 nothing known
+-- reply  [[key, fence, attempt, last error, [[id, fields]…]]…], and ms to wait: 0 there may be more, -1 nothing known
 --
 -- In this order: a page of a rebuild that is under way; keys whose lease or pause has ended; entries that were read and
 -- are in no lane yet; keys from `ready`, and when those are too few, new entries. New entries are read by the consumer
@@ -15,7 +15,8 @@ if wrong then
   return wrong
 end
 local consumer, session = ARGV[2], ARGV[3]
-local lease, wanted, run = whole_number(ARGV[5], 1, 2 ^ 52), whole_number(ARGV[7], 1, 1000), whole_number(ARGV[9], 1, 1000)
+local lease, wanted = whole_number(ARGV[5], 1, 2 ^ 52), whole_number(ARGV[7], 1, 1000)
+local run = whole_number(ARGV[9], 1, 1000)
 if #ARGV > 9 or ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
   return redis.error_reply(SYNTAX)
 elseif not lease or not wanted or not run then
@@ -63,7 +64,9 @@ end
 
 expire()
 ingest_strays(order)
-flush(order)
+if #order.timeless > 0 or #order.settled > 0 then
+  flush(order)
+end
 
 -- Choosing keys
 
