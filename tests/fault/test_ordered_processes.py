@@ -18,36 +18,41 @@ import pytest
 
 from headrace import Client
 from headrace.testing import running_broker
-from support.command_line import COMMAND
+from support.command_line import COMMAND, headrace
 from support.durable_broker import DurableBroker
 from support.servers import wait_until
 
 WAIT_S = 120.0
 
 DESK = """
-import asyncio
+import asyncio, os
 from headrace import App, Context, Retries
 
 app = App()
 
-@app.handler("tickets", key="ticket_id", group="desk", lease="{lease}", retries=Retries(1000, first="1ms"), run=5)
+@app.handler("tickets", key="ticket_id", group="desk", lease="{lease}", run=5,
+             retries=Retries({retries}, first="1ms"), concurrency={concurrency})
 async def answer(ticket: dict, ctx: Context) -> None:
+    {act}
     await asyncio.sleep({work_s})
     await ctx.commit([("RPUSH", "result:" + ctx.key, ticket["number"])])
 """
 
 
-def write_desk(folder: Path, *, lease: str = "500ms", work_s: float = 0.002) -> Path:
-    (folder / "desk.py").write_text(DESK.format(lease=lease, work_s=work_s))
+def write_desk(
+    folder: Path, *, work_s: float = 0.002, act: str = "", retries: int = 1000, concurrency: int = 100
+) -> Path:
+    text = DESK.format(lease="500ms", work_s=work_s, act=act, retries=retries, concurrency=concurrency)
+    (folder / "desk.py").write_text(text)
     return folder
 
 
 @contextmanager
-def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[str]]:
+def worker(folder: Path, url: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """headrace worker desk:app, ended whatever happens."""
     with (folder / "worker.log").open("a") as log:
         process = subprocess.Popen(
-            [*COMMAND, "worker", "desk:app"], cwd=folder, env={**os.environ, "HEADRACE_URL": url},
+            [*COMMAND, "worker", "desk:app", *options], cwd=folder, env={**os.environ, "HEADRACE_URL": url},
             stdin=subprocess.DEVNULL, stderr=log, text=True,
         )  # fmt: skip
         try:
@@ -162,3 +167,19 @@ def test_a_broker_killed_under_its_workers_loses_no_order(tmp_path):
                 broker.start()
             wait_until(lambda: done(client, keys) >= keys * count, "all results", timeout_s=WAIT_S)
             assert results(client, keys) == [list(range(count))] * keys
+
+
+def test_a_message_that_kills_its_worker_parks_its_key_and_the_others_go_on(tmp_path, broker_url):
+    """Row 247, when the process dies: one retry is two runs. Resumed without that message, the key goes on."""
+    act = "os._exit(1) if ctx.key == '1' and ticket['number'] == 1 else None"
+    folder = write_desk(tmp_path, act=act, retries=1, concurrency=1)
+    with Client(broker_url) as client, worker(folder, broker_url, "--processes", "1", "--reload"):
+        publish(client, 3, 3)
+        parked = "hr:{tickets}:desk:tickets"
+        wait_until(lambda: b"parked" in (client.command("HGET", parked, "1") or b""), "a park", timeout_s=WAIT_S)
+        wait_until(lambda: done(client, 3) == 7, "the others", timeout_s=WAIT_S)
+        assert b"a worker ended while it ran this message" in client.command("HGET", parked, "1")
+        assert headrace("ordered", "resume", "tickets", "desk", "1", "--skip", url=broker_url).code == 0
+        wait_until(lambda: done(client, 3) == 8, "the rest of the key", timeout_s=WAIT_S)
+        assert results(client, 3) == [[0, 1, 2], [0, 2], [0, 1, 2]]
+        assert client.stream("hr:{tickets}:desk:dead").length() == 1
