@@ -81,6 +81,8 @@ def test_what_cannot_be_served_is_refused_in_json_with_what_to_do(url, name):
         (post, "/api/consumers/register", b"{", 400),
         (post, "/api/consumers/register", {"consumer": ""}, 400),
         (post, "/api/consumers/register", {"consumer": "c1", "healthURL": "nowhere"}, 400),
+        (post, "/api/consumers/register", {"consumer": "lanes"}, 400),
+        (post, "/api/consumers/register", {"consumer": "master"}, 400),
         (post, "/api/consumers/register", b'{"consumer": "' + b"x" * MOST_BODY_BYTES + b'"}', 413),
         (post, "/api/messages/acknowledge", {"consumer": "c1"}, 400),
         (post, "/api/messages/acknowledge", {"consumer": "c1", "ticket_id": "7", "message_id": "x"}, 400),

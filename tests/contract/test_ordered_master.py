@@ -224,6 +224,22 @@ def test_xack_alone_is_enough_when_the_acknowledgement_is_lost(url, name):
     run(program())
 
 
+def test_a_message_that_was_deleted_while_it_was_held_does_not_stop_its_key(url, name):
+    """It holds nothing to handle: whoever asks for it gets the next one, within a lease."""
+
+    async def program():
+        async with scene(url, name, lease_ms=SHORT_MS) as it:
+            await it.register("c1")
+            for number in range(2):
+                await it.add("7", number)
+            [message] = await it.messages("c1")
+            await it.client.command("XDEL", name, message["message_id"])
+            [message] = await it.messages("c1")
+            assert message["fields"]["n"] == "1"
+
+    run(program())
+
+
 def test_a_failed_message_comes_again_after_its_delay_and_then_its_key_is_parked(url, name):
     """Row 247: the key stands still with its error, later messages wait, other keys flow; resumed it goes on."""
 

@@ -19,11 +19,11 @@ from headrace.app.retries import Retries
 from headrace.client.flows import unique_consumer_name
 from headrace.client.lane_keys import Settings
 from headrace.client.times import Duration, parse_duration_ms
-from headrace.errors import ConfigError, ConnectionLost, Fenced, HeadraceError
+from headrace.errors import CommandError, ConfigError, ConnectionLost, Fenced, HeadraceError, NoLanes, NotFound
 from headrace.ordered.bodies import MOST_CAPACITY
 from headrace.ordered.consumer_settings import ConsumerSettings, addresses_of, find_settings
 from headrace.ordered.delegated_message import NotRegistered, Source, Superseded
-from headrace.ordered.master_settings import CONSUMERS, KEY_FIELD, TICKETS
+from headrace.ordered.master_settings import KEY_FIELD
 from headrace.ordered.running import Handler, Runner
 from headrace.ordered.through_broker import ThroughBroker
 from headrace.worker import events
@@ -111,7 +111,7 @@ class OrderedConsumer:
         from headrace.ordered.web_extra import check_web
 
         check_web()
-        self.serving = Serving(health_app(self.facts), host, port, "port for its health")
+        self.serving = Serving(health_app(self.facts), host, port, "--port for its health")
         self.health_url = self.health_url or f"{self.serving.url}/api/health"
         self.serving.start()
 
@@ -159,6 +159,10 @@ class OrderedConsumer:
             except HeadraceError as error:
                 await self.heal(error)
                 continue
+            except Superseded:
+                events.error("name_taken_over", consumer=self.name)
+                runner.lose_all()
+                raise
             self.outage.over()
             if not self.source.takes:  # The question was a sign of life, and the coordinator extends.
                 self.contact_s = max(self.contact_s, sent_s)
@@ -248,7 +252,10 @@ class OrderedConsumer:
 
 
 def is_forgotten(error: HeadraceError) -> bool:
-    return isinstance(error, (Fenced, NotRegistered))
+    """Whether registering again, with the settings that the group has by now, mends it."""
+    if isinstance(error, (Fenced, NotRegistered, NoLanes, NotFound)):
+        return True
+    return isinstance(error, CommandError) and error.prefix == "MAPS"
 
 
 def make_source(
@@ -261,7 +268,7 @@ def make_source(
         check_web()
         addresses = (found.master_register_api_url, found.master_acknowledge_api_url)
         return ThroughMaster(name, *addresses, token, found.ticket_stream)
-    settings = Settings((key_field,), tickets=TICKETS, consumers=CONSUMERS)
+    settings = Settings((key_field,))
     return ThroughBroker(
         name, url, found.ticket_stream, found.concurrency_stream_group, settings, keep=keep
     )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headrace.client import lane_steps, requests
 from headrace.client.async_client import AsyncClient
+from headrace.client.lane_keys import LANES
 from headrace.client.lane_views import KeyInfo, Registered, info_key, read_registered
 from headrace.client.requests import Request
 from headrace.client.results import encode_text
@@ -36,6 +37,8 @@ class Coordinator:
     # Consumers
 
     async def register(self, body: Register) -> dict[str, Any]:
+        if body.consumer in (LANES, self.order.settings.reader):
+            raise Refusal(400, f"The name {body.consumer!r} is used by the group itself.", "Choose another one.")
         await self.check_room(body.consumer)
         health = body.healthURL or BY_CALLS
         step = lane_steps.register(self.client._facts, self.order, body.consumer, body.capacity, health)

@@ -7,6 +7,7 @@ and used again, unless told otherwise. Redirects are not followed: whoever is as
 import asyncio
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -66,7 +67,7 @@ class Caller:
         if kept:
             return kept.pop()
         scheme, host, port = place
-        context = ssl.create_default_context() if scheme == "https" else None
+        context = trust() if scheme == "https" else None
         try:
             reader, writer = await asyncio.open_connection(host, port, ssl=context)
         except (OSError, UnicodeError) as error:
@@ -86,6 +87,12 @@ class Caller:
         for connection in idle:
             connection.close()
         await asyncio.gather(*[connection.writer.wait_closed() for connection in idle], return_exceptions=True)
+
+
+@cache
+def trust() -> ssl.SSLContext:
+    """Reading the certificates of the machine takes a while: once is enough."""
+    return ssl.create_default_context()
 
 
 class StaleConnection(Exception):

@@ -46,7 +46,10 @@ class Keeper:
     async def ask_all(self) -> None:
         """One round of questions. A good answer is a sign of life, and is noted on the broker for people to see."""
         registered = await self.client.run(consumers(self.client._facts, self.order))
-        await asyncio.gather(*[self.ask(one) for one in registered if has_health_url(one)])
+        asked = [self.ask(one) for one in registered if has_health_url(one)]
+        for result in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(result, BaseException):
+                raise result
         now_ms = await self.client.run(server_time_ms(self.order))
         limit_ms = max(FORGOTTEN_AFTER_MS, 10 * self.lease_ms)
         for one in registered:

@@ -1,4 +1,7 @@
-"""What is delegated to one consumer, read without touching it: no delivery counter grows, no idle time begins anew."""
+"""What is delegated to one consumer, read without touching it: no delivery counter grows, no idle time begins anew.
+
+Only what somebody deleted from the stream is acknowledged on the way.
+"""
 
 import base64
 from dataclasses import dataclass
@@ -42,6 +45,9 @@ def read_delegation(order: Order, consumer: str, after: int) -> Flow[Delegation]
         order.stream, order.group, start="-", end="+", count=MOST_CAPACITY, min_idle_ms=0, consumer=consumer
     ).run()
     entries = yield from read_entries(order.stream, [one.id for one in pending])
+    gone = {one.id for one in pending} - {entry.id for entry in entries}
+    if gone:  # Deleted while they were pending: they hold nothing to handle, and the next extension frees their keys.
+        yield from requests.ack(order.stream, order.group, sorted(gone)).run()
     keys = {entry.id: find_key(entry, order.settings.keyfields) for entry in entries}
     tickets = dict((yield from find_tickets(order, list(dict.fromkeys(keys.values())))))
     held, messages = [], []

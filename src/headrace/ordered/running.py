@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import random
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from headrace.app.retries import Bury, Retries, Retry
 from headrace.errors import ConnectionLost, HeadraceError
 from headrace.ordered.delegated_message import OrderedMessage, Source
 from headrace.worker import events
+from headrace.worker.threads import Threads
 
 Handler = Callable[[OrderedMessage], Awaitable[Any] | Any]
 
@@ -29,7 +29,8 @@ class Runner:
         self.is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
             getattr(handler, "__call__", None)  # noqa: B004 - an object with an async __call__ is a handler too.
         )
-        self.pool = None if self.is_async else ThreadPoolExecutor(capacity, "headrace-ordered")
+        self.capacity = capacity
+        self.threads: Threads | None = None  # For a plain function.
         self.messages: dict[int, OrderedMessage] = {}
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.settling: set[int] = set()
@@ -67,15 +68,20 @@ class Runner:
     async def handle(self, message: OrderedMessage) -> Callable[[], Awaitable[bool]]:
         """Run the handler; how to settle it. A plain function whose key is lost goes on, and is not settled."""
         try:
-            if self.pool is None:
-                result = await self.handler(message)
+            if self.is_async:
+                result = self.handler(message)
             else:
-                result = await asyncio.get_running_loop().run_in_executor(self.pool, self.handler, message)
+                result = await self.run_in_thread(message)
             if inspect.isawaitable(result):
                 await result
         except Exception as error:  # Whatever a handler raises is a failed attempt.
             return partial(self.fail, message, error)
         return partial(self.acknowledge, message)
+
+    async def run_in_thread(self, message: OrderedMessage) -> Any:
+        if self.threads is None:
+            self.threads = Threads("ordered", self.capacity, lambda: False)
+        return await self.threads.submit(partial(self.handler, message))
 
     async def acknowledge(self, message: OrderedMessage) -> bool:
         is_done = await self.source.acknowledge(message)
@@ -118,5 +124,5 @@ class Runner:
                 task.cancel()
             if late:
                 await asyncio.wait(late)
-        if self.pool is not None:
-            self.pool.shutdown(wait=False, cancel_futures=True)
+        if self.threads is not None:
+            self.threads.close()
