@@ -164,16 +164,13 @@ def run(options: argparse.Namespace) -> int:
         raise ServerError(f"{PEERS_PYTHON} is missing: run python3 tools/setup.py peers, or give --no-peers")
     cores = Cores.apart()
     with running(find_real(options.real), cores) as server:
-        figures = list(measure_all(server, options, others=True))
+        figures = [told(figure) for figure in measure_all(server, options, others=True)]
     if options.ours:
         with running(find_ours(), cores) as server:
-            figures += measure_all(server, options, others=False)
+            figures += [told(figure) for figure in measure_all(server, options, others=False)]
     show_progress("")
     if sys.stdout.isatty():
         print_tables(figures)
-    else:
-        for figure in figures:
-            print(json.dumps({"kind": "figure", **asdict(figure)}))
     return 0
 
 
@@ -185,6 +182,13 @@ def find_ours() -> Program:
 
 
 # Printing
+
+
+def told(figure: Figure) -> Figure:
+    """For a program that reads: one JSON object a line, as soon as it is known. A person gets tables at the end."""
+    if not sys.stdout.isatty():
+        print(json.dumps({"kind": "figure", **asdict(figure)}), flush=True)
+    return figure
 
 
 def print_tables(figures: list[Figure]) -> None:
