@@ -169,6 +169,17 @@ def what_another_group_needs_stays_when_many_go_and_some_were_deleted(steps: Wor
     assert names_in(steps, key) == [names[0], *names[38:]]
 
 
+@row
+def what_was_kept_stays_when_many_go_and_as_many_were_deleted(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 40)
+    steps("HR.SETTLE", key, "g", "ann", "KEEP", "ACK", 2, names[0], names[5])
+    steps("XDEL", key, names[10], names[39])  # One that is settled below, and one that stays pending.
+
+    others = [*names[1:5], *names[6:39]]
+    assert steps("HR.SETTLE", key, "g", "ann", "ACK", len(others), *others) == [1] * len(others)
+    assert names_in(steps, key) == [names[0], names[5]]
+
+
 # Adding with an acknowledgement
 
 

@@ -1,6 +1,7 @@
 -- What becomes of settled entries: a dead letter is written, and what no group needs any more is deleted.
 
-local FEW_TO_CUT = 8 -- Fewer are deleted one by one.
+local FEW_TO_CUT = 8 -- Fewer are deleted one by one,
+local LARGE = 4096 -- and so are entries of more bytes.
 
 -- The entry's own fields, then its story. Stream and ID are those of the first entry, through any number of replays.
 -- Of an entry with too many fields for Lua the first ones are kept, and the error says so.
@@ -56,14 +57,42 @@ local function pending_in(key, name, settled, low, high)
   end
 end
 
+-- Whether these are all entries up to the highest of them. Large entries are not looked at: reading them would cost more
+-- than it saves.
+local function are_the_oldest(key, settled, high)
+  local wanted, found, size = {}, 0, 0
+  for _, id in ipairs(settled) do
+    wanted[id] = true
+  end
+  local start, page = '-', FEW_TO_CUT
+  while true do
+    local rows = redis.call('XRANGE', key, start, high, 'COUNT', page)
+    for _, row in ipairs(rows) do
+      if not wanted[row[1]] then
+        return false
+      end
+      found = found + 1
+      for _, word in ipairs(row[2]) do
+        size = size + #word
+      end
+    end
+    if #rows < page then
+      return found == #settled
+    elseif size > found * LARGE then
+      return false
+    end
+    start, page = '(' .. rows[#rows][1], 100
+  end
+end
+
 -- Where to cut the stream when these are its oldest entries: then one XTRIM removes them, where XDEL would walk through a
 -- node for each of them and take most of the time of the step (bench/worker.py). Nil: they may not be.
 --
--- They are the oldest when no group has anything else up to the highest of them, and when there are no other entries
--- that the group was given and has not pending: all less those it was not given (its lag) and its pending ones.
-local function place_to_cut(key, group, groups, count, high)
+-- Numbers tell first whether it is likely: no group has anything else up to the highest of them, and there are no other
+-- entries that the group was given and has not pending: all less those it was not given (its lag) and its pending ones.
+local function place_to_cut(key, group, groups, settled, high)
   local milliseconds, sequence = high:match('^(%d+)%-(%d+)$')
-  if count < FEW_TO_CUT or #sequence > 15 then
+  if #settled < FEW_TO_CUT or #sequence > 15 then
     return nil
   end
   local others
@@ -74,7 +103,7 @@ local function place_to_cut(key, group, groups, count, high)
       others = facts.lag + facts.pending
     end
   end
-  if others and redis.call('XLEN', key) - others == count then
+  if others and redis.call('XLEN', key) - others == #settled and are_the_oldest(key, settled, high) then
     return ('%s-%.0f'):format(milliseconds, sequence + 1)
   end
 end
@@ -99,7 +128,7 @@ local function delete_unneeded(key, group, settled)
       unneeded = without(unneeded, pending_in(key, facts.name, settled, low, high))
     end
   end
-  local cut = #unneeded == #settled and place_to_cut(key, group, groups, #settled, high)
+  local cut = #unneeded == #settled and place_to_cut(key, group, groups, settled, high)
   if cut then
     redis.call('XTRIM', key, 'MINID', '=', cut)
   elseif #unneeded > 0 then
