@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hiredis
-
-from headrace.commands.apply import apply
 from headrace.commands.call import State
+from headrace.commands.recovery import Recovery
 from headrace.engine.dump import dump_value
 from headrace.engine.stream import Stream
 
 NODE_ENTRIES = 3  # Small, so that a short session fills several nodes.
+FRAME_RECORDS = 5  # Enough for all kinds of neighbours.
 
 
 def state_of(records: list[bytes]) -> State:
     """What the records make of nothing."""
     state = State(0)
     state.settings.limits.max_entries = NODE_ENTRIES
-    reader = hiredis.Reader()
-    reader.feed(b"".join(records))
-    record = reader.gets()
-    while record is not False:
-        apply(state, record)
-        record = reader.gets()
+    recovery = Recovery(state)
+    for sequence, start in enumerate(range(0, len(records), FRAME_RECORDS), 1):
+        recovery.frame(sequence, b"".join(records[start : start + FRAME_RECORDS]))
     return state
 
 

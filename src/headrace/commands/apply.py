@@ -46,14 +46,18 @@ def get_group(state: State, db: Keyspace, record: Record) -> Group:
 
 def append(state: State, db: Keyspace, record: Record) -> None:
     name, words = record[3]
-    stream = get_stream(state, db, record[2])
+    append_entry(get_stream(state, db, record[2]), name, encode_entry(encode_bulk(name), words, 0))
+
+
+def append_entry(stream: Stream, name: bytes, entry: bytes) -> None:
+    """Add an entry as it was stored."""
     if stream.prefix and name.startswith(stream.prefix):  # Of the same millisecond as the one before.
         ms, seq = stream.prefix_ms, int(name[len(stream.prefix) :])
     else:
         entry_id = id_of(name)
         ms, seq = entry_id >> 64, entry_id & MAX_PART
         stream.name_next(ms, seq)
-    stream.append(ms, seq, name, encode_entry(encode_bulk(name), words, 0))
+    stream.append(ms, seq, name, entry)
 
 
 def trim(state: State, db: Keyspace, record: Record) -> None:

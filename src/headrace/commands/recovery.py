@@ -13,14 +13,18 @@ there is no structural record: when one comes, the checkpoint has to start over.
 Whatever does not fit is a ValueError that names the frame or the part. Then the state is of no use.
 """
 
-from headrace.commands.apply import apply
+from headrace.commands.apply import append_entry, apply, get_stream
 from headrace.commands.call import State
 from headrace.engine.snapshot import Part, load_part
-from headrace.journal.record import STRUCTURAL, RecordReader
+from headrace.engine.stream import Stream
+from headrace.journal.record import NOWHERE, STRUCTURAL, RecordReader, end_of_append_head, end_of_entry, entry_name
+from headrace.wire.encoder import encode_bulk
+
+NO_ENTRY = encode_bulk(b"")
 
 
 class Recovery:
-    __slots__ = ("state", "start", "sequences", "newest", "last", "reader")
+    __slots__ = ("state", "start", "sequences", "newest", "last", "reader", "head", "grown")
 
     def __init__(self, state: State, start: int = 0) -> None:
         self.state = state  # Empty, but for its settings.
@@ -29,6 +33,8 @@ class Recovery:
         self.newest = start  # The highest of them.
         self.last = 0  # Of the frames so far.
         self.reader = RecordReader()
+        self.head = b""  # Of the append record read last,
+        self.grown = (0, b"")  # and the database and key it names.
 
     def part(self, payload: bytes) -> Part:
         """Take one key over. The part comes back, for those who want to know the places it uses."""
@@ -51,8 +57,13 @@ class Recovery:
         self.last = sequence
         if sequence <= self.start:
             return 0
-        applied = 0
-        for record in self.reader.read(payload):
+        try:
+            applied, position = self.take_appends(sequence, payload)
+        except Exception as error:  # As below.
+            raise ValueError(f"an entry of frame {sequence} does not fit what is there: {error!r}") from error
+        if position == len(payload):
+            return applied
+        for record in self.reader.read(payload[position:]):
             if sequence <= self.newest and self.has(sequence, record):
                 continue
             try:
@@ -61,6 +72,41 @@ class Recovery:
                 raise ValueError(f"{record[0]!r} of frame {sequence} does not fit what is there: {error!r}") from error
             applied += 1
         return applied
+
+    def take_appends(self, sequence: int, payload: bytes) -> tuple[int, int]:
+        """Add the entries again with which a frame begins: often that is all. How many, and where the last one ends."""
+        applied = 0
+        position = 0
+        head = b""
+        stream: Stream | None = None
+        while position < len(payload):
+            if head and payload.startswith(head, position):
+                start = position + len(head)
+            else:
+                start = end_of_append_head(payload, position)
+                if start == NOWHERE:
+                    break
+                head = payload[position:start]
+                stream = self.find_grown(sequence, head)
+            end = end_of_entry(payload, start)
+            if end == NOWHERE:
+                break
+            if stream is not None:
+                entry = payload[start:end]
+                append_entry(stream, entry_name(entry), entry)
+                applied += 1
+            position = end
+        return applied, position
+
+    def find_grown(self, sequence: int, head: bytes) -> Stream | None:
+        """The stream to which an append record adds. None: its part has the effect already."""
+        if head != self.head:
+            [record] = self.reader.read(head + NO_ENTRY)
+            self.head, self.grown = head, (int(record[1]), record[2])
+        number, key = self.grown
+        if sequence <= self.newest and sequence <= self.sequences.get(self.grown, self.start):
+            return None
+        return get_stream(self.state, self.state.databases[number], key)
 
     def has(self, sequence: int, record: list[object]) -> bool:
         """Whether the part of the record's key holds the effect already."""

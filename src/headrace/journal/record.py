@@ -5,14 +5,15 @@ A record is one effect, with IDs and times filled in, as an array of the Redis p
     [kind, database, key, …]        e.g.  [append, 0, orders, [1690275391705-0, [item, tea]]]
 
 Its parts are bytes that exist already: `append` ends with the stored entry itself, so writing it copies and encodes
-nothing. Records are simply joined; hiredis reads them back. A record is valid when it is such an array whose kind
-`commands/apply.py` knows. Frames, checksums and files are the writer's business.
+nothing, and reading it back need not take it apart. Records are simply joined; hiredis reads the others. A record is
+valid when it is such an array whose kind `commands/apply.py` knows. Frames, checksums and files are the writer's
+business.
 
 **A record is about one key**, the one it names: applying it looks at no other and changes no other. So a key can be
 saved at any moment, and the records of others do not matter to it. The structural ones are the exception.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from headrace.wire.encoder import encode_array_header, encode_bulk
 from headrace.wire.replies import ValueReader
@@ -84,7 +85,8 @@ def encode_head(kind: bytes, database: int, parts: int) -> bytes:
     return encode_array_header(2 + parts) + encode_bulk(kind) + encode_bulk(b"%d" % database)
 
 
-APPEND_HEADS = [b"*4\r\n$6\r\nappend\r\n" + encode_bulk(b"%d" % number) for number in range(16)]
+APPEND_START: Final = b"*4\r\n$6\r\nappend\r\n"
+APPEND_HEADS = [APPEND_START + encode_bulk(b"%d" % number) for number in range(16)]
 
 
 def encode_append(database: int, key: bytes, entry: bytes) -> bytes:
@@ -119,3 +121,68 @@ class RecordReader:
             if not isinstance(record, list) or len(record) < 2 or not isinstance(record[0], bytes):
                 raise ValueError("something among the records is none")
         return records
+
+
+# Append records, of which a log is full: found by their lengths, in half the time of reading them as values and
+# encoding the entries again (bench/durability.py). Whatever does not look like one is left to RecordReader.
+
+NOWHERE: Final = -1
+ENTRY_START: Final = b"*2\r\n$"
+ENTRY_HEADER_BYTES: Final = 4
+ARRAY: Final = 42  # *
+BULK: Final = 36  # $
+RETURN: Final = 13
+ZERO: Final = 48
+NINE: Final = 57
+
+
+def end_of_append_head(joined: bytes, start: int) -> int:
+    """Where an append record's entry begins, behind its kind, database and key; NOWHERE: this is no such record."""
+    if not joined.startswith(APPEND_START, start):
+        return NOWHERE
+    position = end_of_bulk(joined, end_of_bulk(joined, start + len(APPEND_START)))
+    return position if position != NOWHERE and joined.startswith(ENTRY_START, position) else NOWHERE
+
+
+def end_of_entry(joined: bytes, start: int) -> int:
+    """Where the entry that begins there ends; NOWHERE: it is none, or not whole."""
+    position = end_of_bulk(joined, start + ENTRY_HEADER_BYTES)
+    if position == NOWHERE or position >= len(joined) or joined[position] != ARRAY:
+        return NOWHERE
+    position += 1
+    count = 0
+    while position < len(joined) and ZERO <= joined[position] <= NINE:
+        count = count * 10 + joined[position] - ZERO
+        position += 1
+    if count == 0:
+        return NOWHERE
+    position += 2
+    while count > 0 and position != NOWHERE:
+        position = end_of_bulk(joined, position)
+        count -= 1
+    return position
+
+
+def end_of_bulk(joined: bytes, start: int) -> int:
+    """Where the bulk string that begins there ends; NOWHERE: it is none, or not whole."""
+    total = len(joined)
+    if start < 0 or start >= total or joined[start] != BULK:
+        return NOWHERE
+    size = 0
+    position = start + 1
+    while position < total:
+        byte = joined[position]
+        if byte == RETURN:
+            end = position + size + 4
+            return end if end <= total else NOWHERE
+        if byte < ZERO or byte > NINE:
+            return NOWHERE
+        size = size * 10 + byte - ZERO
+        position += 1
+    return NOWHERE
+
+
+def entry_name(entry: bytes) -> bytes:
+    """The ID of a stored entry, as it is written."""
+    start = entry.index(b"\r\n", ENTRY_HEADER_BYTES) + 2
+    return entry[start : entry.index(b"\r\n", start)]

@@ -23,7 +23,8 @@ LOOK_S: Final = 0.1  # How often to look whether a checkpoint is due or wanted.
 RETRY_S: Final = 0.2  # How often a full disk is tried again.
 SYNC_S: Final = 1.0  # The policy `everysec`.
 PIECE_S: Final = 0.002  # A piece of a checkpoint takes about so long,
-PAUSE: Final = 2.0  # and so many times that long it is the clients' turn.
+PAUSE: Final = 2.0  # and so many times that long it is the clients' turn;
+LEAST_PAUSE: Final = 0.5  # only so many when meanwhile the log has grown enough to be worth the next one.
 AFTER_FAILURE_S: Final = 10.0  # Until a checkpoint is tried again for which there was no room.
 
 
@@ -113,6 +114,9 @@ class Keeper:
 
     def look(self) -> None:
         self.set_timer("look", LOOK_S, self.look)
+        self.begin_if_due()
+
+    def begin_if_due(self) -> None:
         durability = self.durability
         if durability.unreadable is not None:
             raise durability.unreadable
@@ -148,7 +152,7 @@ class Keeper:
         start_s = perf_counter()
         while durability.checkpoint is not None and not durability.write_checkpoint():
             if durability.waiting or perf_counter() - start_s >= PIECE_S:
-                self.set_timer("write", PAUSE * PIECE_S, self.write)
+                self.set_timer("write", self.pause_s(), self.write)
                 return
         checkpoint = durability.checkpoint
         if checkpoint is None:  # There was no room.
@@ -156,6 +160,11 @@ class Keeper:
             return
         self.syncing = run_in_thread(self.loop, checkpoint.sync)
         self.syncing.add_done_callback(self.after_sync)
+
+    def pause_s(self) -> float:
+        """Until the next piece. The more the clients write meanwhile, the shorter: a start has to replay all of it."""
+        grown = self.durability.folder.log.size / self.durability.log_bytes
+        return PIECE_S * max(LEAST_PAUSE, PAUSE * (1.0 - grown))
 
     def after_sync(self, syncing: "asyncio.Future[None]") -> None:
         self.syncing = None
@@ -165,6 +174,7 @@ class Keeper:
     def finish(self) -> None:
         self.durability.finish_checkpoint()
         self.end()
+        self.begin_if_due()  # Much may have been written meanwhile.
 
     def end(self) -> None:
         """A checkpoint came to its end, good or bad: tell those who wait for it."""
