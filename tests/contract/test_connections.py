@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import select
 import socket
 import struct
@@ -20,7 +19,6 @@ from headrace.server.broker import until_closed
 from headrace.server.conversation import Conversations
 from headrace.server.listener import WRITE_HIGH_BYTES, Listener
 from headrace.server.sockets import open_port
-from headrace.testing import running_broker
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, whatever the import mode
 
@@ -195,16 +193,3 @@ def test_whoever_quits_gets_the_reply_first(served: Served) -> None:
     with served.connect() as client:
         client.sendall(encode([b"PING"]) + encode([b"QUIT"]) + encode([b"PING"]))
         assert read_all(client) == b"+PONG\r\n+OK\r\n"
-
-
-def test_clients_for_whom_there_is_no_descriptor_wait_until_there_is_one() -> None:
-    with running_broker() as broker:
-        used = [int(path.name) for path in Path(f"/proc/{broker.process.pid}/fd").iterdir()]
-        hard = resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE)[1]
-        resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (max(used) + 4, hard))
-        clients = [socket.create_connection((broker.host, broker.port), TIMEOUT_S) for _ in range(8)]
-        for client in clients:
-            client.sendall(encode([b"PING"]))
-        for client in clients:  # Each one that goes makes room for the next.
-            assert read_exactly(client, 7) == b"+PONG\r\n"
-            client.close()
