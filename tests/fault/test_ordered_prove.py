@@ -14,7 +14,7 @@ import pytest
 from headrace import Client
 from headrace.testing import running_broker
 from support.command_line import headrace, on_terminal, start_headrace
-from support.deployments import KEEPS_NOTHING, Process, real_kinds
+from support.deployments import KEEPS_NOTHING, Deployment, Process, deployments, real_kinds
 from support.servers import wait_until
 
 WAIT_S = 120.0
@@ -135,6 +135,27 @@ def close(process: subprocess.Popen[bytes]) -> None:
     for pipe in (process.stdout, process.stderr):
         if pipe is not None:
             pipe.close()
+
+
+def test_a_password_reaches_the_consumers_and_no_output() -> None:
+    with Process(real_kinds()[0], *KEEPS_NOTHING) as server:
+        server.command_reply("CONFIG", "SET", "requirepass", "s3cret")
+        url = f"redis://:s3cret@127.0.0.1:{server.port}"
+
+        ended = headrace("ordered", "prove", *SMALL, url=url)
+
+        assert ended.row["holds"] and "s3cret" not in ended.out + ended.err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("deployment", [one for one in deployments() if not one.is_in_process], ids=str)
+def test_it_holds_on_every_server_while_consumers_are_killed(deployment: Deployment) -> None:
+    plenty = ("--keys", "100", "--messages", "5000", "--consumers", "4", "--duration", "15s", "--kill-every", "1s")
+    with deployment.start() as url:
+        ended = headrace("ordered", "prove", url, *plenty)
+
+    assert ended.row["holds"], ended
+    assert ended.row["events"]["killed"] > 0
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from headrace import AsyncClient
 from headrace.client import lane_steps
 from headrace.client.lane_steps import Done
 from headrace.ordered.delegated_message import OrderedMessage
-from headrace.ordered.prove_app import work_s
 from headrace.ordered.prove_plan import KEY_FIELD, plan_of_environment
 
 plan = plan_of_environment()
@@ -27,9 +26,12 @@ async def handle(message: OrderedMessage) -> None:
         clients.append(AsyncClient(os.environ["HEADRACE_WORKER_URL"], timeout="60s"))
     [client] = clients
     begin_ns = time.monotonic_ns()
-    await asyncio.sleep(work_s(plan))
-    numbers = message.fields["number"], os.getpid(), message.fence, message.attempt, begin_ns, time.monotonic_ns()
-    effect = ("RPUSH", plan.done_key(message.fields[KEY_FIELD]), " ".join(map(str, numbers)))
+    key, number = message.fields[KEY_FIELD], int(message.fields["number"])
+    if message.attempt > 1:
+        await client.command("RPUSH", plan.again_key, f"{key} {message.fence} {begin_ns}")
+    await asyncio.sleep(plan.work_s(key, number))
+    line = f"{number} {os.getpid()} {message.fence} {message.attempt} {begin_ns} {time.monotonic_ns()}"
+    effect = ("RPUSH", plan.done_key(key), line)
     clause = Done(message.key, message.fence, [message.id], effects=[effect])
     [accepted] = await client.run(lane_steps.settle(client._facts, plan.order, [clause]))
     if not accepted:

@@ -23,7 +23,7 @@ from headrace.client.requests import Request
 from headrace.errors import HeadraceError, NoLanes, NotFound
 from headrace.ordered.prove_crew import WORKER, Crew, last_lines
 from headrace.ordered.prove_plan import GROUP, KEY_FIELD, Plan
-from headrace.ordered.prove_verdict import Evidence, Verdict, Work, judge, parse_work
+from headrace.ordered.prove_verdict import Again, Evidence, Verdict, Work, judge, parse_work
 
 LOOK_S: Final = 0.05
 SLICE: Final = 1000  # Messages published at once, and keys removed at once.
@@ -119,8 +119,9 @@ def publish(client: Client, plan: Plan, messages: Iterator[tuple[str, int]], cou
 
 
 def gather(client: Client, plan: Plan, crew: Crew, outages: Sequence[tuple[int, int]]) -> Evidence:
-    late = client.command("HGET", plan.late_key, "refused")
-    return Evidence(read_done(client, plan), left_over(client, plan), int(late or 0), crew.losses, outages)
+    refused = int(client.command("HGET", plan.late_key, "refused") or 0)
+    done, again = read_done(client, plan), read_again(client, plan)
+    return Evidence(done, left_over(client, plan), refused, crew.losses, again, outages)
 
 
 def read_done(client: Client, plan: Plan) -> dict[str, list[Work]]:
@@ -130,6 +131,14 @@ def read_done(client: Client, plan: Plan) -> dict[str, list[Work]]:
         if lines:
             done[str(number)] = [parse_work(line) for line in lines]
     return done
+
+
+def read_again(client: Client, plan: Plan) -> dict[str, list[Again]]:
+    again: dict[str, list[Again]] = {}
+    for line in client.list(plan.again_key).range():
+        key, fence, begin_ns = line.decode().split()
+        again.setdefault(key, []).append(Again(int(fence), int(begin_ns)))
+    return again
 
 
 def left_over(client: Client, plan: Plan) -> dict[str, int]:

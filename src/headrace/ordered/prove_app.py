@@ -6,9 +6,7 @@ same commit is sent to the server once more, past the worker, so that it is the 
 
 import asyncio
 import os
-import random
 import time
-from typing import Final
 
 from headrace.app.app import App
 from headrace.app.context import Context
@@ -19,8 +17,6 @@ from headrace.errors import LeaseLost
 from headrace.ordered.prove_plan import GROUP, KEY_FIELD, Plan, plan_of_environment
 
 Write = tuple[str, str, str]
-
-LONG_WORK: Final = 0.001  # The share of messages that take longer than a lease, so that leases must be extended.
 
 
 def make_app(plan: Plan | None) -> App:
@@ -35,12 +31,14 @@ def make_app(plan: Plan | None) -> App:
     )  # fmt: skip
     async def work(message: dict[str, str], ctx: Context) -> None:
         begin_ns = time.monotonic_ns()
+        key, number = message[KEY_FIELD], int(message["number"])
         effects: list[Write] = []
         try:
-            await asyncio.sleep(work_s(plan))
-            end_ns = time.monotonic_ns()
-            line = f"{message['number']} {os.getpid()} {ctx.fence} {ctx.attempt} {begin_ns} {end_ns}"
-            effects.append(("RPUSH", plan.done_key(message[KEY_FIELD]), line))
+            if ctx.attempt > 1:
+                await app.client.command("RPUSH", plan.again_key, f"{key} {ctx.fence} {begin_ns}")
+            await asyncio.sleep(plan.work_s(key, number))
+            line = f"{number} {os.getpid()} {ctx.fence} {ctx.attempt} {begin_ns} {time.monotonic_ns()}"
+            effects.append(("RPUSH", plan.done_key(key), line))
             await ctx.commit(effects)
         except LeaseLost:
             await commit_late(app, plan, ctx, effects)
@@ -51,12 +49,6 @@ def make_app(plan: Plan | None) -> App:
             raise
 
     return app
-
-
-def work_s(plan: Plan) -> float:
-    if random.random() < LONG_WORK:  # noqa: S311 - no secret.
-        return 1.5 * plan.lease_ms / 1000
-    return 2 * random.random() * plan.work_ms / 1000  # noqa: S311 - as above.
 
 
 async def commit_late(app: App, plan: Plan, ctx: Context, effects: list[Write]) -> None:

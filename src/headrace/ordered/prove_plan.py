@@ -2,20 +2,21 @@
 
     headrace-proof:{f3a91c}                 the stream that is worked on
     headrace-proof:{f3a91c}:done:17         list: the accepted work of key 17, in the order it was accepted
+    headrace-proof:{f3a91c}:again           list: attempts at a message that are not its first, when they began
     headrace-proof:{f3a91c}:late            hash: late commits, those refused and those still in time
     hr:{f3a91c}:headrace-proof:{f3a91c}:…   what order per key needs beside the stream (client/lane_keys.py)
 
 A line of accepted work is `number process fence attempt begin end`: begin and end of the handler by the machine's
-monotonic clock in nanoseconds, which all its processes share.
+monotonic clock in nanoseconds, which all its processes share. One of another attempt is `key fence begin`.
 """
 
 import json
 import os
-import random
 import secrets
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from random import Random
 from typing import Final
 
 from headrace.client.flows import beside
@@ -26,6 +27,9 @@ from headrace.errors import ConfigError
 PLAN: Final = "HEADRACE_PROOF"  # The environment variable that tells consumers the plan.
 GROUP: Final = "proof"
 KEY_FIELD: Final = "ticket"
+
+LONG_WORK: Final = 0.003  # The share of messages that take longer than a lease,
+LONG_WORK_LEASES: Final = 1.5  # and how much longer.
 
 MOST_KEYS: Final = 100_000
 MOST_MESSAGES: Final = 10_000_000
@@ -70,7 +74,7 @@ class Plan:
 
     def numbered(self) -> Iterator[tuple[str, int]]:
         """Every message: its key, chosen at random, and its number within the key. The same for the same seed."""
-        chance = random.Random(self.seed)  # noqa: S311 - to be repeated, not to be secret.
+        chance = Random(self.seed)  # noqa: S311 - to be repeated, not to be secret.
         counts: Counter[int] = Counter()
         for _ in range(self.messages):
             key = chance.randrange(self.keys)
@@ -80,6 +84,13 @@ class Plan:
     def counts(self) -> Counter[str]:
         """How many messages each key has."""
         return Counter(key for key, _ in self.numbered())
+
+    def work_s(self, key: str, number: int) -> float:
+        """What a message takes, in every attempt: some longer than a lease, so that a pause hits it half-way."""
+        chance = Random(f"{self.seed} {key} {number}")  # noqa: S311 - to be repeated, not to be secret.
+        if chance.random() < LONG_WORK:
+            return LONG_WORK_LEASES * self.lease_ms / 1000
+        return 2 * chance.random() * self.work_ms / 1000
 
     # Names
 
@@ -91,13 +102,17 @@ class Plan:
     def late_key(self) -> str:
         return f"{self.stream}:late"
 
+    @property
+    def again_key(self) -> str:
+        return f"{self.stream}:again"
+
     def done_key(self, key: str) -> str:
         return f"{self.stream}:done:{key}"
 
     def all_keys(self) -> Iterator[str]:
         """Every key on the server that a proof can have made, so that nothing must be searched to clean up."""
         own, group = stream_keys(self.stream), group_keys(self.stream, GROUP)
-        yield from dict.fromkeys((*self.order.keys, own.delayed, own.bodies, own.outbox, self.late_key))
+        yield from dict.fromkeys((*self.order.keys, own.delayed, own.bodies, own.outbox, self.late_key, self.again_key))
         yield from (group.due, group.attempts, group.again, beside(self.stream, "ids"))
         lane = beside(self.stream, f"{GROUP}:lane")
         for number in range(self.keys):

@@ -6,7 +6,7 @@ A line of accepted work is `number process fence attempt begin end`; prove_plan.
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.ordered.prove_crew import Loss
@@ -36,6 +36,14 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Again:
+    """An attempt at a message whose holder before was lost."""
+
+    fence: int
+    begin_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What was found on the server, and what happened on the way there."""
 
@@ -43,6 +51,7 @@ class Evidence:
     left_over: Mapping[str, int]  # What should be empty by now, and how much is in it.
     refused: int
     losses: Sequence[Loss]
+    again: Mapping[str, Sequence[Again]] = field(default_factory=dict)  # By key.
     outages: Sequence[tuple[int, int]] = ()  # When the server itself was away.
 
 
@@ -63,9 +72,9 @@ def judge(plan: Plan, evidence: Evidence) -> Iterator[Verdict]:
     yield Verdict("no message was done twice", f"{doubled:,} done twice, {total:,} done", doubled == 0)
     overlaps = sum(map(overlapping, done.values()))
     yield Verdict("one consumer at a time worked on a key", f"{overlaps:,} overlaps", overlaps == 0)
-    fences = sum(map(shrinking, done.values()))
-    found = f"{evidence.refused:,} late, refused; {fences:,} behind a newer one"
-    yield Verdict("who came too late was refused", found, fences == 0)
+    late = sum(accepted_late(works, evidence.again.get(key, ())) for key, works in done.items())
+    found = f"{evidence.refused:,} refused, {late:,} accepted"
+    yield Verdict("who came too late was refused", found, late == 0)
     yield judge_stalls(plan, evidence)
     left = {name: count for name, count in evidence.left_over.items() if count}
     found = ", ".join(f"{name} {count:,}" for name, count in left.items()) or "nothing"
@@ -109,14 +118,15 @@ def overlapping(works: Sequence[Work]) -> int:
     return overlaps
 
 
-def shrinking(works: Sequence[Work]) -> int:
-    """Work that was accepted under an older fence than one that had been accepted before."""
+def accepted_late(works: Sequence[Work], again: Sequence[Again]) -> int:
+    """Work that was accepted under an older fence than one that had been accepted before, or had begun to work."""
     highest = 0
-    wrong = 0
+    late = 0
     for work in works:
-        wrong += work.fence < highest
+        is_overtaken = any(other.fence > work.fence and other.begin_ns < work.end_ns for other in again)
+        late += work.fence < highest or is_overtaken
         highest = max(highest, work.fence)
-    return wrong
+    return late
 
 
 def stalls_s(evidence: Evidence) -> Iterator[float]:

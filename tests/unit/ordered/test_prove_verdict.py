@@ -10,7 +10,7 @@ import pytest
 from headrace.errors import ConfigError
 from headrace.ordered.prove_crew import Loss
 from headrace.ordered.prove_plan import MOST_KEYS, Plan
-from headrace.ordered.prove_verdict import Evidence, Work, judge, parse_work
+from headrace.ordered.prove_verdict import Again, Evidence, Work, judge, parse_work
 
 PLAN = Plan(keys=2, messages=40, lease_ms=2000, seed=3)
 SECOND = 1_000_000_000
@@ -33,7 +33,7 @@ def test_all_promises_hold_when_all_is_well() -> None:
     verdicts = list(judge(PLAN, evidence()))
 
     assert len(verdicts) == 7 and all(verdict.holds for verdict in verdicts)
-    assert "3 late, refused" in verdicts[4].found
+    assert verdicts[4].found == "3 refused, 0 accepted"
 
 
 def test_two_that_changed_places_are_out_of_order() -> None:
@@ -72,6 +72,15 @@ def test_work_under_an_older_fence_was_accepted_too_late() -> None:
     works[3] = replace(works[3], fence=7)
 
     assert failing(evidence({"0": works})) == ["who came too late was refused"]
+
+
+def test_work_that_was_accepted_after_another_had_begun_with_it_came_too_late() -> None:
+    third = works_of(3)[2]
+    before, after = Again(third.fence + 1, third.end_ns - 1), Again(third.fence + 1, third.end_ns)
+    its_own = Again(third.fence, third.begin_ns)
+
+    assert failing(replace(evidence(), again={"0": [before]})) == ["who came too late was refused"]
+    assert failing(replace(evidence(), again={"0": [after, its_own]})) == []
 
 
 def test_a_key_that_waits_longer_than_the_lease_and_a_second_has_stalled() -> None:
