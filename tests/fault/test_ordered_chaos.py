@@ -107,6 +107,12 @@ class Masters:
         command = [*COMMAND, "ordered", "master", *words]
         return subprocess.Popen(command, env=environment(self.url), stderr=subprocess.DEVNULL)
 
+    def look(self) -> None:
+        """One that was started while the broker was away has ended at once. As a supervisor would, start it again."""
+        for place, process in enumerate(self.running):
+            if process.poll() is not None:
+                self.running[place] = self.start(self.ports[place])
+
     def kill_one(self, chance: Random) -> None:
         place = chance.randrange(len(self.running))
         self.running[place].kill()
@@ -142,6 +148,7 @@ class Chaos:
             self.server.kill_and_start()
             self.client.ping()
             self.outages.append((begin_ns, time.monotonic_ns() + BACK_NS))
+        self.masters.look()
         if self.masters.running and time.monotonic() > self.next_master_s and self.masters.are_up():
             self.masters.kill_one(self.chance)
             self.next_master_s = time.monotonic() + self.chance.uniform(0.5, 1.5) * MASTER_EVERY_S

@@ -74,6 +74,7 @@ class OrderedConsumer:
         self.outage = Outage()
         self.lease_s = 0.0
         self.contact_s = 0.0  # When the source last answered.
+        self.has_given_up = False  # What was running, since nobody answered.
         self.started_s = time.monotonic()
         self.loops: list[asyncio.Task[None]] = []
         self.ending = asyncio.Event()
@@ -155,6 +156,9 @@ class OrderedConsumer:
                 continue
             sent_s = time.monotonic()
             try:
+                if self.has_given_up:
+                    await self.register()  # Frees all that the session before held.
+                    self.has_given_up = False
                 fetched = await self.source.fetch(room, list(runner.messages.values()))
             except HeadraceError as error:
                 await self.heal(error)
@@ -172,7 +176,10 @@ class OrderedConsumer:
                 runner.begin(message)
 
     async def keep(self) -> None:
-        """Hold what is running. Without any answer for a lease, it may be somebody else's: it is given up."""
+        """Hold what is running. Without any answer for a lease, it may be somebody else's: it is given up.
+
+        And it may still be ours, by the broker: then nobody else would ever get it. So a new session follows.
+        """
         while True:
             await asyncio.sleep(self.lease_s / 3)
             sent_s = time.monotonic()
@@ -184,8 +191,9 @@ class OrderedConsumer:
                         self.runner.lose(fence)
             except HeadraceError:
                 pass  # The other loop meets it too.
-            if time.monotonic() - self.contact_s > self.lease_s:
+            if self.runner.messages and time.monotonic() - self.contact_s > self.lease_s:
                 self.runner.lose_all()
+                self.has_given_up = True
 
     async def heal(self, error: HeadraceError) -> None:
         if isinstance(error, ConnectionLost):
