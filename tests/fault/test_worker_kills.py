@@ -211,7 +211,7 @@ def test_delayed_messages_survive_kills_and_are_never_early(tmp_path, capsys, ur
         for row in done:
             first.setdefault(row.number, row.at_ms)
         late_s = [(first[number] - at_ms) / 1000 for number, at_ms in due_ms.items()]
-        show(capsys, "behind their time", late_s, 4.0)
+        show(capsys, "behind their time", late_s, 10.0)  # One may be held by several that are killed in turn.
 
 
 def test_a_retry_waits_in_the_broker_and_not_in_the_worker(tmp_path, url):
