@@ -49,6 +49,8 @@ class Delegator:
         self.name = name
         self.wake = asyncio.Event()
         self.reading: asyncio.Task[None] | None = None
+        self.is_waiting = False  # For an entry.
+        self.wait_ms: int | None = None  # Until something changes by itself.
         self.given = 0  # Keys, since the start.
         self.arrivals: dict[str, asyncio.Event] = {}  # By consumer: set when something was taken for it.
         self.first = 0  # Whose turn it is to be first, so that all get their share.
@@ -95,6 +97,7 @@ class Delegator:
 
     async def wait(self, *, is_drained: bool) -> None:
         """Until an entry comes, a consumer calls, or the time that the broker told."""
+        self.is_waiting = is_drained
         if is_drained and (self.reading is None or self.reading.done()):
             self.reading = asyncio.ensure_future(self.read())
         wait_s = IDLE_S if self.wait_ms is None else min(IDLE_S, max(0.001, self.wait_ms / 1000))
@@ -103,13 +106,16 @@ class Delegator:
                 await self.wake.wait()
         except TimeoutError:
             pass
+        self.is_waiting = False
         self.wake.clear()
 
     async def read(self) -> None:
         """One entry wakes one coordinator. It is put into its lane by whoever takes next."""
         try:
-            if await self.client.run(lane_steps.wait(self.client._facts, self.order, None)):
-                self.wake.set()
+            while self.is_waiting:
+                if await self.client.run(lane_steps.wait(self.client._facts, self.order, None)):
+                    self.wake.set()
+                    return
         except HeadraceError:
             return  # The next round meets it too, and tells.
 
@@ -117,8 +123,6 @@ class Delegator:
         if self.reading is not None:
             self.reading.cancel()
             await asyncio.gather(self.reading, return_exceptions=True)
-
-    wait_ms: int | None = None
 
 
 def take_in_turn(facts: Facts, order: Order, one: Registered, most: int, who: str) -> Flow[Given]:

@@ -30,6 +30,7 @@ class ThroughBroker:
         self.has_strays = False  # The answer to a take was lost: keys may be ours without our knowing.
         self.wake = asyncio.Event()  # There may be something to take.
         self.reading: asyncio.Task[None] | None = None
+        self.is_waiting = False
 
     async def register(self, capacity: int, health_url: str) -> int:  # noqa: ARG002 - one with a URL is taken for.
         await self.set_up()
@@ -84,6 +85,7 @@ class ThroughBroker:
 
     async def wait(self, wait_ms: int | None) -> None:
         """Until a message comes, a key of ours is free again, or the time that the broker told."""
+        self.is_waiting = True
         if self.reading is None or self.reading.done():
             self.reading = asyncio.ensure_future(self.read())
         wait_s = (IDLE_WAIT_MS if wait_ms is None else max(1, min(wait_ms, IDLE_WAIT_MS))) / 1000
@@ -91,16 +93,19 @@ class ThroughBroker:
             async with asyncio.timeout(wait_s):
                 await self.wake.wait()
         except TimeoutError:
-            return
+            pass
+        self.is_waiting = False
 
     async def read(self) -> None:
-        """As lane_steps.wait, for longer."""
+        """As lane_steps.wait, for longer, and again as long as anybody waits."""
         reader = self.order.settings.reader
         argv: tuple[Word, ...] = ("XREADGROUP", "GROUP", self.order.group, reader, "COUNT", 1, "BLOCK", IDLE_WAIT_MS)
         argv += ("STREAMS", self.order.stream, ">")
         try:
-            if await self.client.run(Request(argv, bool, self.order.stream, wait_ms=IDLE_WAIT_MS).run()):
-                self.wake.set()
+            while self.is_waiting:
+                if await self.client.run(Request(argv, bool, self.order.stream, wait_ms=IDLE_WAIT_MS).run()):
+                    self.wake.set()
+                    return
         except HeadraceError:
             return  # The next take meets it too, and tells.
 
