@@ -149,7 +149,7 @@ def test_a_failed_message_comes_again_before_the_others_of_its_key(way):
                 await it.add("7", number)
             async with make(handle) as consumer:
                 await until(lambda: is_drained(it))
-                assert (consumer.runner.failed, consumer.runner.done) == (2, 2)
+                await until(lambda: (consumer.runner.failed, consumer.runner.done) == (2, 2))
         assert seen == [("0", 1), ("0", 2), ("0", 3), ("1", 1)]
 
     run(program())
