@@ -182,6 +182,7 @@ def test_consumers_that_end_count_as_attempts(make_lanes: MakeLanes, poison: str
             return bool(lanes.ticket("a").state == "parked")
 
         wait_until(is_parked, "the key to be parked")
+        assert lanes.ticket("a").error == "its consumers ended while they ran it"
         assert lanes.letters() == []
     else:
         assert shape(lanes.wait_for_grants("bob")) == {"a": [second]}

@@ -397,6 +397,43 @@ def test_nonsense_in_a_ticket_counts_as_ready(lanes: Lanes, nonsense: str) -> No
     assert lanes.finish(again) == [True]
 
 
+def test_a_key_whose_ticket_is_nonsense_goes_on_with_its_next_message(lanes: Lanes) -> None:
+    lanes.session("ann")
+    lanes("HSET", lanes.order.tickets, "a", "nonsense")
+    first = lanes.add("a")
+
+    assert shape(lanes.grants("ann")) == {"a": [first]}
+
+
+@pytest.mark.parametrize("is_set_back", [False, True])
+@pytest.mark.parametrize("nonsense", ["nonsense", "", "1-1-1", "9" * 60])
+def test_nonsense_in_a_lane_is_passed_over(lanes: Lanes, nonsense: str, is_set_back: bool) -> None:
+    first = [lanes.add("a") for _ in range(2)]
+    [grant] = lanes.grants("ann", run=2)
+    if lanes.settings.layout == "list":
+        lanes("RPUSH", f"hr:{{{lanes.stream}}}:{GROUP}:lane:a", nonsense)
+    else:
+        lanes("ZADD", lanes.order.keys[7], 0, f"1:a:9{nonsense}")
+    if is_set_back:
+        lanes("XGROUP", "SETID", lanes.stream, GROUP, 0)
+    more = [lanes.add("a") for _ in range(2)]
+
+    assert lanes.grants("bob") == []
+    assert ids_of(grant) == first
+    assert lanes.finish(grant) == [True]
+    assert shape(lanes.grants("bob", run=9)) == {"a": more}
+    assert [name for name, *_ in lanes.pending()] == more
+
+
+def test_what_has_the_name_of_a_lane_and_is_none_goes(lanes: Lanes) -> None:
+    lanes("SET", f"hr:{{{lanes.stream}}}:{GROUP}:lane:a", "text")
+    first = lanes.add("a")
+
+    [grant] = lanes.grants("ann")
+    assert shape([grant]) == {"a": [first]}
+    assert lanes.finish(grant) == [True]
+
+
 # Refusals
 
 

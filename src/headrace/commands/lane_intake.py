@@ -17,7 +17,7 @@ from headrace.commands.lane_keys import LANES
 from headrace.commands.lane_ticket import HELD, READY, Ticket
 from headrace.commands.notifications import LIST
 from headrace.commands.outcome import CHANGED
-from headrace.engine.ids import MAX_ID, MAX_NAME, id_of
+from headrace.engine.ids import MAX_ID, MAX_NAME, MIN_ID, id_of
 from headrace.engine.node import NAME_START
 from headrace.journal.record import DELIVER, LIST_INSERT, encode_record
 
@@ -115,7 +115,8 @@ def ingest(board: Board, name: bytes, key: bytes, *, replaces: bool = False) -> 
         return
     ticket = board.find_ticket(key)
     lane = board.find_lane(key)
-    if ticket is None:
+    if ticket is None or ticket.is_damaged:
+        replaces = replaces and ticket is None
         ticket = Ticket(READY, 0)
         board.set_ticket(key, ticket)
         board.back.append(key)
@@ -123,10 +124,18 @@ def ingest(board: Board, name: bytes, key: bytes, *, replaces: bool = False) -> 
             lane = None
     if lane is None:
         board.start_lane(key, name)
-    elif id_of(lane[-1]) < id_of(name):
+    elif place_of(lane[-1]) < id_of(name):
         board.append(key, lane, name)
     else:
         insert_late(board, key, ticket, lane, name)
+
+
+def place_of(name: bytes) -> int:
+    """The ID of a name in a lane. What somebody else put there is no name: lower than all, and never given out."""
+    try:
+        return id_of(name)
+    except ValueError:
+        return MIN_ID
 
 
 def insert_late(board: Board, key: bytes, ticket: Ticket, lane: "deque[bytes]", name: bytes) -> None:
@@ -145,7 +154,7 @@ def insert_late(board: Board, key: bytes, ticket: Ticket, lane: "deque[bytes]", 
     low, high = min(given, len(lane)), len(lane)
     while low < high:
         middle = (low + high) >> 1
-        if id_of(lane[middle]) < entry_id:
+        if place_of(lane[middle]) < entry_id:
             low = middle + 1
         else:
             high = middle

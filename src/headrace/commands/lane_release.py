@@ -51,7 +51,8 @@ def is_exhausted(board: Board, attempts: int) -> bool:
 def poison(board: Board, key: bytes, lane: "deque[bytes]", attempts: int, error: bytes) -> None:
     """The message at the head failed for the last time: its key stops, or goes on without it."""
     if board.settings.poison == b"skip":
-        board.bury(lane[0], Story(attempts, error, b""))
+        if lane[0] in board.group.pending:
+            board.bury(lane[0], Story(attempts, error, b""))
         board.shorten(key, lane, 1)
         board.go_on(key, lane)
     else:

@@ -187,7 +187,7 @@ def fill_runs(taking: Taking, chosen: dict[bytes, Choice]) -> None:
 
 def fetch_entries(taking: Taking, chosen: dict[bytes, Choice]) -> None:
     """Find the entries of all these keys together: neighbours of one another are cheaper so."""
-    fresh = taking.fresh
+    fresh, pending = taking.fresh, taking.board.group.pending
     missing: list[bytes] = []
     room = MOST - taking.total
     for one, choice in chosen.items():
@@ -197,7 +197,7 @@ def fetch_entries(taking: Taking, chosen: dict[bytes, Choice]) -> None:
             choice.names = list(islice(choice.lane, min(taking.run, room)))
             room -= len(choice.names)
             for name in choice.names:
-                if name not in fresh:
+                if name not in fresh and name in pending:
                     missing.append(name)
     if missing:
         fresh.update(taking.board.stream.entries_by_name(missing))

@@ -6,7 +6,7 @@
     parked A since-ms [error…]                not before somebody resumes it
 
 A is how many attempts were begun on the message at the head. The hash is an ordinary one: whatever does not read like
-this counts as `ready 0`.
+this counts as `ready 0`, and its next message puts the key into the queue.
 """
 
 from typing import Final, final
@@ -21,7 +21,7 @@ LONGEST_NUMBER: Final = 16  # Digits of 2^53, which Lua's doubles hold exactly.
 
 @final
 class Ticket:
-    __slots__ = ("state", "attempts", "fence", "time_ms", "given", "consumer", "error")
+    __slots__ = ("state", "attempts", "fence", "time_ms", "given", "consumer", "error", "is_damaged")
 
     def __init__(self, state: bytes, attempts: int, time_ms: int = 0, error: bytes = b"") -> None:
         self.state = state
@@ -31,6 +31,7 @@ class Ticket:
         self.fence = 0  # These three of a held key only.
         self.given = 0
         self.consumer = b""
+        self.is_damaged = False  # Written by somebody else: the key may not be in the queue.
 
     def encode(self) -> bytes:
         if self.state == HELD:
@@ -59,7 +60,9 @@ def read_ticket(text: bytes) -> Ticket:
         words = rest.split(b" ", 2)
         if len(words) >= 2 and are_numbers(words, 2):
             return Ticket(state, int(words[0]), int(words[1]), words[2] if len(words) == 3 else b"")
-    return Ticket(READY, 0)
+    damaged = Ticket(READY, 0)
+    damaged.is_damaged = True
+    return damaged
 
 
 def read_number(digits: bytes) -> int:

@@ -62,7 +62,7 @@ Body = TypeVar("Body", Register, Acknowledge, Fail, Sign)
 def read_body(data: bytes, kind: type[Body]) -> Body:
     try:
         body = msgspec.json.decode(data, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         example = '{"consumer": "c1", …}'
         raise Refusal(
             400, f"The body cannot be read: {error}.", f"Send JSON like {example}; see /openapi.json."

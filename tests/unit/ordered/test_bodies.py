@@ -17,7 +17,9 @@ def refused(body, kind):
     return caught.value.error
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"c1"', b"\xff", b'{"consumer": 7}', b'{"consumer": "\xff"}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"c1"', b"\xff", b'{"consumer": 7}', b'{"consumer": "\xff"}', b'{"a":' * 9999]
+)
 def test_what_is_no_json_of_the_right_form_is_refused(body):
     assert "cannot be read" in refused(body, Sign)
 

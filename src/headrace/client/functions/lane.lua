@@ -9,6 +9,7 @@
 --   ready A [error…]   held A fence until-ms given consumer…   waiting A until-ms [error…]   parked A since-ms [error…]
 
 local LANES = 'lanes' -- Who has the entries in a lane that nobody holds.
+local DEFAULT_LEASE_MS = 30000
 local PART = 6000 -- Words handed to one command; Lua's stack takes about 8000.
 local NO_LANES = 'NOLANES no order per key is set up for this group: LANE.CONFIG first'
 local FENCED = 'FENCED this consumer has another session, or none: register again'
@@ -44,16 +45,37 @@ local function call_with(words, command, key, more)
   end
 end
 
+local function only_ids(words)
+  local ids = {}
+  for _, word in ipairs(words) do
+    ids[#ids + 1] = #word <= 41 and word:find('^%d+%-%d+$') and word or nil
+  end
+  return ids
+end
+
+-- Where somebody put something else into a lane, XCLAIM refuses all of it: then again with the IDs alone.
+local function claim_page(order, consumer, ids, options)
+  local count = #ids
+  for i, option in ipairs(options) do
+    ids[count + i] = option
+  end
+  local reply = redis.pcall('XCLAIM', order.stream, order.group, consumer, 0, unpack(ids))
+  if not reply.err then
+    return reply
+  end
+  local left = only_ids({unpack(ids, 1, count)})
+  if #left == count then
+    return error(reply)
+  end
+  return #left > 0 and claim_page(order, consumer, left, options) or {}
+end
+
 -- Move entries to a consumer and set their number of deliveries; what came back: entries, or IDs with JUSTID. Those
 -- that are not pending any more are missing; those that are gone from the stream are then no longer pending.
 local function claim(order, consumer, ids, ...)
   local claimed = {}
   for from = 1, #ids, MOST do
-    local words = {unpack(ids, from, math.min(from + MOST - 1, #ids))}
-    for _, option in ipairs({...}) do
-      words[#words + 1] = option
-    end
-    local reply = redis.call('XCLAIM', order.stream, order.group, consumer, 0, unpack(words))
+    local reply = claim_page(order, consumer, {unpack(ids, from, math.min(from + MOST - 1, #ids))}, {...})
     if from == 1 and #ids <= MOST then
       return reply
     end
@@ -79,8 +101,9 @@ local function read_names(text)
   return names
 end
 
-local function saved_number(text)
-  return text and whole_number(text, 0, 2 ^ 53) or 0
+-- What is no number was written by somebody else.
+local function saved_number(text, default)
+  return text and whole_number(text, default and 1 or 0, 2 ^ 53) or default or 0
 end
 
 local function order_of(keys, group)
@@ -101,9 +124,12 @@ local function read_settings(order)
     return row.err and row or nil
   end
   order.names, order.reader, order.poison = read_names(row[1]), row[2] or 'master', row[3]
-  order.max_attempts, order.keyless, order.lease = saved_number(row[4]), row[5], saved_number(row[6])
+  order.max_attempts, order.keyless, order.lease = saved_number(row[4]), row[5], saved_number(row[6], DEFAULT_LEASE_MS)
   order.is_set, order.fence = row[7] == 'set', saved_number(row[8])
   order.rebuild, order.saved_tickets, order.saved_consumers = row[9], row[10], row[11]
+  if order.rebuild and #only_ids({order.rebuild}) == 0 then
+    order.rebuild = '0-0'
+  end
   order.wanted = {}
   for _, name in ipairs(order.names) do
     order.wanted[name] = true

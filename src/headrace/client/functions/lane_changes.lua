@@ -57,8 +57,8 @@ local function poison(order, key, attempts, error_text)
     return
   end
   local head = lane_head(order, key, 2)
-  if #head > 0 then
-    bury(order, head[1], attempts, error_text ~= '' and error_text or ENDED, '')
+  if #claim(order, LANES, {head[1]}, 'JUSTID') > 0 then
+    bury(order, head[1], attempts, error_text, '')
   end
   go_on(order, key, head, 1)
 end
@@ -103,7 +103,7 @@ local function free_held(order, keys, tickets, is_counted)
       end
       set_ready(order, key, math.max(attempts - 1, 0), '', 'front')
     elseif is_exhausted(order, attempts) then
-      poison(order, key, attempts, '')
+      poison(order, key, attempts, ENDED)
     else
       set_ready(order, key, attempts, '', 'front')
     end

@@ -92,7 +92,7 @@ local function ingest(order, entries)
   local keys, ids_of, fresh = {}, {}, {}
   for _, entry in ipairs(entries) do
     local id = entry[1]
-    local key = key_of(order, entry[2]) or order.keyless == 'own' and 'id:' .. id
+    local key = key_of(order, entry[2]) or order.keyless ~= 'dead' and 'id:' .. id
     if not key then
       bury_keyless(order, id)
       order.is_loose[id] = nil

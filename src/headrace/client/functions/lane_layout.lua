@@ -25,7 +25,7 @@ end
 
 local function id_of(member)
   local ms, seq = member:match('^0*(%d+)%-0*(%d+)$', #member - ID_SIZE + 1)
-  return ms .. '-' .. seq
+  return ms and ms .. '-' .. seq or member -- What somebody put there is no ID, so it is not pending.
 end
 
 local function read_members(members)
@@ -39,7 +39,8 @@ end
 -- The first so many IDs.
 local function lane_head(order, key, count)
   if not order.is_set then
-    return redis.call('LRANGE', lane_of(order, key), '0', small_text(count - 1))
+    local ids = redis.pcall('LRANGE', lane_of(order, key), '0', small_text(count - 1))
+    return ids.err and {} or ids -- Something else has the lane's name: it is none.
   end
   local start = member_start(key)
   local last = '(' .. start .. '~'
@@ -48,7 +49,8 @@ end
 
 local function lane_length(order, key)
   if not order.is_set then
-    return redis.call('LLEN', lane_of(order, key))
+    local size = redis.pcall('LLEN', lane_of(order, key))
+    return type(size) == 'number' and size or 0
   end
   local start = member_start(key)
   return redis.call('ZLEXCOUNT', order.lanes, '[' .. start, '(' .. start .. '~')
@@ -164,7 +166,11 @@ local function lane_append(order, key, ids)
     return not last
   end
   local lane = lane_of(order, key)
-  local size = redis.call('RPUSH', lane, unpack(ids))
+  local size = redis.pcall('RPUSH', lane, unpack(ids))
+  if type(size) == 'table' then -- Of another type: none of ours.
+    redis.call('UNLINK', lane)
+    size = redis.call('RPUSH', lane, unpack(ids))
+  end
   if size == #ids then
     return true
   elseif is_lower(redis.call('LINDEX', lane, -#ids - 1), ids[1]) then

@@ -9,7 +9,7 @@ if wrong then
 end
 local consumer, capacity, health = ARGV[2], 1, ''
 if consumer == '' or consumer == LANES or consumer == order.reader then
-  return redis.error_reply('ERR a consumer cannot have this name')
+  return redis.error_reply('ERR this name is not for consumers: choose another')
 end
 for at = 3, #ARGV, 2 do
   local word, value = ARGV[at]:upper(), ARGV[at + 1]

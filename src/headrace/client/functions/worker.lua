@@ -54,9 +54,9 @@ local function plain_id(id)
   return first and second and first .. '-' .. second or nil
 end
 
--- Whether one ID is lower than another, both as the server writes them.
+-- Whether one ID is lower than another, both as the server writes them. What is no ID is lower than all.
 local function is_lower(one, other)
-  local dash, other_dash = one:find('-', 1, true), other:find('-', 1, true)
+  local dash, other_dash = one:find('-', 1, true) or 0, other:find('-', 1, true)
   if dash ~= other_dash then
     return dash < other_dash
   elseif #one == #other then
