@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from headrace.client import lane_views
+from headrace.client import lane_steps, lane_views
 from headrace.client.client import Client
 from headrace.client.requests import Request
 from headrace.errors import HeadraceError, NoLanes, NotFound
@@ -58,6 +58,7 @@ def prove(
     """
     try:
         client.stream(plan.stream).group(GROUP).create(start="beginning")
+        client.run(lane_steps.config(client._facts, plan.order))  # A server that cannot do it says so at once.
         begin_s = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="headrace-proof-") as folder:
             log = Path(folder) / "consumers.log"

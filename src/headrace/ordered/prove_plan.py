@@ -96,7 +96,8 @@ class Plan:
 
     @property
     def order(self) -> Order:
-        return Order(self.stream, GROUP, Settings((KEY_FIELD, "key")))
+        """As the consumers set it up."""
+        return Order(self.stream, GROUP, Settings((KEY_FIELD, "key"), lease_ms=self.lease_ms))
 
     @property
     def late_key(self) -> str:
