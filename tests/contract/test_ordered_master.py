@@ -10,8 +10,10 @@ import time
 import pytest
 
 from headrace.client import lane_steps
+from headrace.client.lane_views import info_key
 from headrace.ordered import keeping
 from headrace.ordered.consumer_health import health_app
+from headrace.ordered.held_keys import server_time_ms
 from headrace.ordered.serving import Serving
 from support.ordered_programs import GROUP, scene
 from support.worker_programs import run, until
@@ -540,5 +542,25 @@ def test_a_question_that_waits_is_answered_when_something_is_given(url, name):
             assert time.monotonic() - start_s < 30  # It did not wait for its end.
             nothing = await it.ok("GET", f"/api/consumers/c1/messages?wait=0.1&after={answer['after']}")
             assert nothing["messages"] == [] and nothing["held"] == answer["held"]
+
+    run(program())
+
+
+def test_a_key_is_held_for_a_lease_from_the_last_sign_of_life_and_no_longer(url, name):
+    """Row 242: whoever died right after it would else keep its keys for nearly two."""
+
+    async def program():
+        async with scene(url, name) as it:
+            session = await it.register("c1")
+            await it.add("7", 1)
+            [message] = await it.messages("c1")
+            master = it.master
+            held = [("7", message["fence"])]
+            await it.client.run(lane_steps.extend(it.client._facts, master.order, "c1", session, 1000, held))
+            master.roster.signs["c1", session] -= 20  # Of the lease, 10 seconds are left.
+            await master.keeper.extend_all()
+            ticket = (await it.client.run(info_key(it.client._facts, master.order, "7"))).ticket
+            left_ms = ticket.until_ms - await it.client.run(server_time_ms(master.order))
+            assert 1000 < left_ms <= 10_000
 
     run(program())

@@ -13,7 +13,7 @@ from headrace.client import lane_steps
 from headrace.client.async_client import AsyncClient
 from headrace.client.lane_views import Registered, consumers
 from headrace.errors import ConnectionLost, Fenced
-from headrace.ordered.held_keys import held_keys, server_time_ms
+from headrace.ordered.held_keys import HeldKey, held_keys, server_time_ms
 from headrace.ordered.http_call import Caller
 from headrace.ordered.master_settings import MasterSettings
 from headrace.ordered.roster import Roster, has_health_url, is_delegated
@@ -62,7 +62,7 @@ class Keeper:
                 if self.roster.failures.get((one.name, one.session)):
                     events.info("consumer_well", consumer=one.name)
                 self.roster.note(one.name, one.session)
-                await self.extend(one, [])
+                await self.extend(one, [], self.lease_ms)
                 return
             failures = self.roster.note_failure(one.name, one.session)
         if failures == 1:
@@ -99,17 +99,18 @@ class Keeper:
         found = await self.client.run(held_keys(self.order, now_ms + self.lease_ms // 2))
         if not found:
             return
-        mine: dict[str, list[tuple[str, int]]] = defaultdict(list)
+        mine: dict[str, list[HeldKey]] = defaultdict(list)
         for one in found:
             if now_ms - one.since_ms <= self.settings.max_hold_ms:
-                mine[one.ticket.consumer].append((one.key, one.ticket.fence))
+                mine[one.ticket.consumer].append(one)
         for registered in await self.client.run(consumers(self.client._facts, self.order)):
-            keys = mine.get(registered.name)
-            if keys and is_delegated(registered) and self.roster.is_alive(registered):
-                await self.extend(registered, keys)
+            left_ms = self.roster.left_ms(registered)  # Not a lease from now: it may have died right after its sign.
+            held = [one for one in mine[registered.name] if one.ticket.until_ms < now_ms + left_ms]
+            if held and left_ms and is_delegated(registered):
+                await self.extend(registered, [(one.key, one.ticket.fence) for one in held], left_ms)
 
-    async def extend(self, one: Registered, keys: list[tuple[str, int]]) -> None:
-        step = lane_steps.extend(self.client._facts, self.order, one.name, one.session, self.lease_ms, keys)
+    async def extend(self, one: Registered, keys: list[tuple[str, int]], lease_ms: int) -> None:
+        step = lane_steps.extend(self.client._facts, self.order, one.name, one.session, lease_ms, keys)
         try:
             await self.client.run(step)
         except Fenced:

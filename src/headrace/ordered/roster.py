@@ -30,8 +30,12 @@ class Roster:
         return count
 
     def is_alive(self, one: Registered) -> bool:
+        return self.left_ms(one) > 0
+
+    def left_ms(self, one: Registered) -> int:
+        """For how long its keys may be held without another sign: a lease from the last one."""
         sign_s = self.signs.get((one.name, one.session))
-        return sign_s is not None and time.monotonic() - sign_s < self.lease_s
+        return 0 if sign_s is None else max(0, round(1000 * (sign_s + self.lease_s - time.monotonic())))
 
     def forget_others(self, registered: list[Registered]) -> None:
         """So that it grows no larger than the map of consumers."""

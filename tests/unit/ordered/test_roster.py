@@ -19,9 +19,9 @@ def test_a_sign_counts_for_a_lease_and_for_its_session_only(monkeypatch):
     roster.note("c1", 1)
     assert roster.is_alive(one()) and not roster.is_alive(one(session=2))
     now_s[0] += 2.9
-    assert roster.is_alive(one())
+    assert roster.is_alive(one()) and roster.left_ms(one()) == 100
     now_s[0] += 0.2
-    assert not roster.is_alive(one())
+    assert not roster.is_alive(one()) and roster.left_ms(one()) == 0
 
 
 def test_failures_are_counted_until_the_next_sign():
