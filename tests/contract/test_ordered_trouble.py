@@ -8,6 +8,7 @@ import pytest
 from headrace import App, ConfigError, Context, LeaseLost, Refused, Retries
 from headrace.client import lane_steps
 from headrace.errors import ConnectionLost
+from headrace.worker import housekeeping
 from support.order_watch import OrderWatch, nothing_left, order_of, park, resume, ticket_of, tickets
 from support.worker_programs import run, until
 
@@ -304,6 +305,26 @@ def test_a_worker_without_a_key_refuses_a_group_that_keeps_order(url, name):
         with pytest.raises(ConfigError, match="keeps order by 'ticket_id', which break_order would break"):
             async with second.worker():
                 pass
+
+    run(program())
+
+
+def test_a_worker_without_a_key_tells_that_order_was_turned_on_beside_it(url, name, monkeypatch, caplog):
+    monkeypatch.setattr(housekeeping, "EVERY_S", 0.05)
+    monkeypatch.setattr(housekeeping, "TRIM_EVERY_S", 0.05)
+    first, second = App(url), App(url)
+
+    @first.handler(name, group="g")
+    async def break_order(message: dict) -> None: ...
+
+    @second.handler(name, group="g", key="ticket_id")
+    async def handle(message: dict) -> None: ...
+
+    async def program():
+        async with first.worker():
+            assert "keeps order" not in caplog.text
+            async with second.worker():
+                await until(lambda: "keeps order by 'ticket_id', which break_order would break" in caplog.text)
 
     run(program())
 

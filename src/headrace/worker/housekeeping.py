@@ -86,6 +86,8 @@ class Housekeeper:
             await self.trim(consumer)
         if consumer.runner.is_cluster:
             await self.relay(stream)
+        if is_trimming and isinstance(consumer, Consumer):
+            await consumer.refuse_ordered_group()  # Order may have been turned on beside it: the log tells.
 
     async def trim(self, consumer: AnyConsumer) -> None:
         """Below what the slowest group needs; with keep, only what is older than that."""
