@@ -32,6 +32,7 @@ MOST_HELD_BYTES: Final = 64 << 20  # Of one handler. A single message may be lar
 DUE_S: Final = 1.0  # How often the second loop looks at least.
 FENCE_S: Final = 2.0  # For a busy server to answer twice, before a read is broken off.
 SHORTEST_PAUSE_S: Final = 0.005
+CLAIM_PAUSE_S: Final = 0.05  # Between two claims while there is more than there was room for.
 
 
 class Consumer:
@@ -195,9 +196,9 @@ class Consumer:
                     wait_s = await self.take_due()
                     if not self.has_claim:
                         if time.monotonic() >= next_claim_s:
-                            await self.claim(self.source)
-                            next_claim_s = time.monotonic() + claim_s
-                        wait_s = min(wait_s, claim_s)
+                            pause_s = CLAIM_PAUSE_S if await self.claim(self.source) else claim_s
+                            next_claim_s = time.monotonic() + pause_s
+                        wait_s = max(SHORTEST_PAUSE_S, min(wait_s, next_claim_s - time.monotonic()))
             except HeadraceError as error:
                 await self.heal(self.source, error)
                 self.has_strays = self.has_strays or isinstance(error, ConnectionLost)
@@ -255,11 +256,14 @@ class Consumer:
             return SHORTEST_PAUSE_S
         return DUE_S if due.wait_ms is None else due.wait_ms / 1000
 
-    async def claim(self, source: Source) -> None:
+    async def claim(self, source: Source) -> bool:
+        """Whether there may be more: no place was left, or all that came had been delivered before."""
         count = self.room_for_due()
-        if count > 0:
-            entries = await source.claim(count)
-            await self.accept(source, *source.take_entries(entries))
+        if count <= 0:
+            return True
+        entries = await source.claim(count)
+        await self.accept(source, *source.take_entries(entries))
+        return sum([bool(entry.deliveries) for entry in entries]) == count
 
     async def sweep(self, idle_ms: int) -> list[str]:
         """Remove names that were silent for so long and hold nothing."""
