@@ -87,9 +87,12 @@ def test_workers_told_to_stop_at_random_leave_nothing_stuck(tmp_path, url, messa
         assert set(numbers(client, "done")) == set(range(stops * portion))
 
 
-@pytest.mark.parametrize(("messages", "lease_s"), counts(4, 0.5, many=(40, 2.0)))
+@pytest.mark.parametrize(("messages", "lease_s"), counts(4, 0.5, many=(40, 0.8)))
 def test_a_handler_that_takes_ten_leases_runs_once(tmp_path, url, messages, lease_s):
-    """Rows 218 and 260: some wait, some block the event loop of their worker; another worker would take them."""
+    """Rows 218 and 260: some wait, some block the event loop of their worker; another worker would take them.
+
+    Ten leases are less than the ten seconds after which a call of a handler beside it would count as unanswered.
+    """
     act = f"time.sleep({10 * lease_s}) if number % 8 == 0 else await asyncio.sleep({10 * lease_s})"
     folder = write_shop(tmp_path, act=act, lease=f"{lease_s}s", concurrency=8)
     with Client(url) as client, Crew(folder, url, 2, ORDERS) as crew:
