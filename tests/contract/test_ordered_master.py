@@ -242,6 +242,20 @@ def test_a_message_that_was_deleted_while_it_was_held_does_not_stop_its_key(url,
     run(program())
 
 
+def test_a_deleted_map_of_tickets_does_not_leave_consumers_full_for_ever(url, name):
+    async def program():
+        async with scene(url, name) as it:
+            await it.register("c1")
+            for number in range(2):
+                await it.add("7", number)
+            [before] = await it.messages("c1")
+            await it.client.command("DEL", f"{{{name}}}:tickets")
+            [again] = await it.messages("c1")
+            assert (again["message_id"], again["fence"] > before["fence"]) == (before["message_id"], True)
+
+    run(program())
+
+
 def test_a_failed_message_comes_again_after_its_delay_and_then_its_key_is_parked(url, name):
     """Row 247: the key stands still with its error, later messages wait, other keys flow; resumed it goes on."""
 

@@ -63,6 +63,11 @@ class Delegator:
         alive = [one for one in registered if is_delegated(one) and self.roster.is_alive(one)]
         room = {one: one.capacity - pending.by_consumer.get(one.name, 0) for one in alive}
         full = {one.name: one for one in alive if room[one] <= 0}
+        if full and not await self.client.run(has_tickets(self.order)):
+            # Somebody deleted the map: nobody can settle what they hold, so they would stay full for ever.
+            await self.client.run(lane_steps.rebuild(self.client._facts, self.order))
+            self.wait_ms = OTHER_TURN_MS
+            return False
         if full:
             for name in await self.client.run(expired_holders(self.order)):
                 if name in full:
@@ -161,6 +166,10 @@ def expired_holders(order: Order) -> Flow[list[str]]:
     now_ms = yield from server_time_ms(order)
     found = yield from held_keys(order, now_ms - 1)
     return [one.ticket.consumer for one in found]
+
+
+def has_tickets(order: Order) -> Flow[int]:
+    return (yield from Request(("EXISTS", order.tickets), requests.number, order.tickets, is_repeatable=True).run())
 
 
 def end_turn(turn: str, start_s: float) -> Flow[None]:
