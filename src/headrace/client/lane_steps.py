@@ -14,13 +14,13 @@ from typing import Any, Final, TypeVar
 
 from headrace.client import requests
 from headrace.client.flow import Flow
-from headrace.client.flows import Facts, capabilities
+from headrace.client.flows import Facts, capabilities, create_group
 from headrace.client.functions import run_step
 from headrace.client.lane_keys import Order
 from headrace.client.requests import Request, Word
 from headrace.client.results import Entry, encode_text
 from headrace.client.worker_steps import Add, effect_words, read_flags
-from headrace.errors import CommandError, ConfigError
+from headrace.errors import CommandError, ConfigError, NotFound
 
 T = TypeVar("T")
 
@@ -132,6 +132,15 @@ def config(facts: Facts, order: Order) -> Flow[None]:
             raise
         facts.scripts.refuses_undeclared = True
         yield from call(facts, "CONFIG", order, (*words, "LAYOUT", "set"), accept)
+
+
+def set_up(facts: Facts, order: Order) -> Flow[None]:
+    """As config; a group that is missing is made, from the beginning of its stream."""
+    try:
+        yield from config(facts, order)
+    except NotFound:
+        yield from create_group(order.stream, order.group, "0")
+        yield from config(facts, order)
 
 
 def register(facts: Facts, order: Order, consumer: str, capacity: int = 1, health: str = "") -> Flow[Session]:

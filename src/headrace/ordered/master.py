@@ -17,7 +17,7 @@ from headrace.client import lane_steps, requests
 from headrace.client.async_client import AsyncClient
 from headrace.client.flows import unique_consumer_name
 from headrace.client.requests import Request
-from headrace.errors import CommandError, ConnectionLost, HeadraceError, NoLanes, NotFound
+from headrace.errors import ConnectionLost, HeadraceError, NoLanes, NotFound
 from headrace.ordered.api import Api
 from headrace.ordered.coordinator import Coordinator
 from headrace.ordered.delegating import Delegator
@@ -84,17 +84,7 @@ class Master:
 
     async def set_up(self) -> None:
         """The group, from the beginning of the stream if it is new, and how it is ordered. Again: nothing changes."""
-        try:
-            await self.client.run(lane_steps.config(self.client._facts, self.order))
-            return
-        except NotFound:
-            group = self.client.stream(self.order.stream).group(self.order.group)
-        try:
-            await group.create(start="beginning")
-        except CommandError as error:
-            if error.prefix != "BUSYGROUP":  # Another coordinator was quicker.
-                raise
-        await self.client.run(lane_steps.config(self.client._facts, self.order))
+        await self.client.run(lane_steps.set_up(self.client._facts, self.order))
 
     async def delegate(self) -> None:
         is_drained = await self.delegator.round()

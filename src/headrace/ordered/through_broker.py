@@ -9,7 +9,7 @@ from headrace.client.async_client import AsyncClient
 from headrace.client.lane_keys import Order, Settings
 from headrace.client.lane_views import consumers, find_settings
 from headrace.client.requests import Request, Word
-from headrace.errors import CommandError, ConnectionLost, Fenced, HeadraceError, NotFound
+from headrace.errors import ConnectionLost, Fenced, HeadraceError
 from headrace.ordered.delegated_message import Fetched, OrderedMessage, Superseded
 
 ANSWER_S: Final = 5.0
@@ -43,17 +43,7 @@ class ThroughBroker:
         settings = await self.client.run(find_settings(self.client._facts, self.order.stream, self.order.group))
         if settings is not None:
             self.order = Order(self.order.stream, self.order.group, settings)
-        try:
-            await self.client.run(lane_steps.config(self.client._facts, self.order))
-            return
-        except NotFound:
-            group = self.client.stream(self.order.stream).group(self.order.group)
-        try:
-            await group.create(start="beginning")
-        except CommandError as error:
-            if error.prefix != "BUSYGROUP":
-                raise
-        await self.client.run(lane_steps.config(self.client._facts, self.order))
+        await self.client.run(lane_steps.set_up(self.client._facts, self.order))
 
     async def fetch(self, room: int, running: Collection[OrderedMessage]) -> Fetched:
         try:
