@@ -1,10 +1,11 @@
-"""Runs all tests, in two lanes beside each other: most tests mainly wait, so two cores do both in the time of one.
+"""Runs all tests, in three lanes beside each other: most tests mainly wait, so two cores do all in the time of one.
 
-    one lane     everything on the plain build but Spark; it prints as it goes
-    the other    the compiled build is made and tested, then Spark on the plain build; it prints at its end
+    plain                 everything on the plain build but the next two; it prints as it goes
+    contract              what a user relies on, on every server: half of the plain tests' time; it prints at its end
+    compiled and Spark    the compiled build is made and tested, then Spark on the plain build; it prints at its end
 
-Exit 1 when anything failed. On a machine where the compiled build cannot be made its tests do not run, and the second
-lane says so.
+Exit 1 when anything failed. On a machine where the compiled build cannot be made its tests do not run, and that lane
+says so.
 """
 
 import os
@@ -17,10 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LOG = Path("build/logs/tests-compiled-and-spark.log")
+LOGS = Path("build/logs")
 PLAIN = ".venv/bin/python"
 COMPILED = "build/compiled/bin/python"
-SPARK = "tests/spark"
+SPARK, CONTRACT = "tests/spark", "tests/contract"
 # Unit tests of what is never compiled; the compiled environment has no Spark.
 NEEDS_SPARK = ("tests/unit/pipeline", "tests/unit/cli/test_pipeline.py")
 CORE = ("tests/unit", "tests/conformance", "tests/property")
@@ -29,9 +30,13 @@ NO_CACHE = ("-p", "no:cacheprovider")  # The lanes would write the same file.
 
 def main() -> int:
     os.chdir(ROOT)
-    LOG.parent.mkdir(parents=True, exist_ok=True)
+    LOGS.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # As Ctrl-C: ends the lanes too.
-    lanes = [Lane("plain", None, test_plain), Lane("compiled and Spark", LOG, test_compiled_and_spark)]
+    lanes = [
+        Lane("plain", None, test_plain),
+        Lane("contract", LOGS / "tests-contract.log", test_contract),
+        Lane("compiled and Spark", LOGS / "tests-compiled-and-spark.log", test_compiled_and_spark),
+    ]
     for lane in lanes:
         lane.start()
     try:
@@ -99,7 +104,12 @@ class Lane(threading.Thread):
 
 
 def test_plain(lane: Lane) -> None:
-    lane.do("all tests but Spark, plain build", PLAIN, "-m", "pytest", f"--ignore={SPARK}")
+    leave_out = [f"--ignore={path}" for path in (SPARK, CONTRACT)]
+    lane.do("all tests but those of the contract and Spark, plain build", PLAIN, "-m", "pytest", *leave_out)
+
+
+def test_contract(lane: Lane) -> None:
+    lane.do("the contract on every server, plain build", PLAIN, "-m", "pytest", *NO_CACHE, CONTRACT)
 
 
 def test_compiled_and_spark(lane: Lane) -> None:
