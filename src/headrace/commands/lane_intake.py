@@ -173,15 +173,28 @@ def insert_late(board: Board, key: bytes, ticket: Ticket, lane: "deque[bytes]", 
 # Where entries come from
 
 
-def read_new(board: Board, count: int) -> dict[bytes, bytes]:
-    """Entries that nobody of the group was given so far: into their lanes. By name."""
+def read_new(board: Board, count: int, wanted: int) -> tuple[dict[bytes, bytes], bool]:
+    """Entries that nobody of the group was given so far: into their lanes, while they bring no more keys than wanted.
+
+    At most `count`. By name; and whether these were the last ones.
+    """
     names, entries = board.stream.read_new(board.group, count)
-    if not names:
-        return {}
-    deliver(board, names)
+    keys: list[bytes] = []
+    fresh: set[bytes] = set()
     for index, name in enumerate(names):
-        ingest(board, name, key_of(board, name, entries[index]))
-    return dict(zip(names, entries, strict=True))
+        key = key_of(board, name, entries[index])
+        if key and key not in fresh and board.find_ticket(key) is None:
+            if len(fresh) == wanted:
+                board.group.cursor_node = None  # It stands behind entries that stay where they are.
+                break
+            fresh.add(key)
+        keys.append(key)
+    taken = names[: len(keys)]
+    if taken:
+        deliver(board, taken)
+        for index, name in enumerate(taken):
+            ingest(board, name, keys[index])
+    return dict(zip(taken, entries, strict=False)), len(taken) < count and len(taken) == len(names)
 
 
 def read_known(board: Board, count: int, room: dict[bytes, int]) -> tuple[dict[bytes, bytes], bool]:

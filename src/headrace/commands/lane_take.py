@@ -148,6 +148,7 @@ def choose_keys(taking: Taking) -> dict[bytes, Choice]:
     board = taking.board
     chosen: dict[bytes, Choice] = {}
     wanted = taking.keys - len(taking.grants)
+    page = 1
     while len(chosen) < wanted and taking.total < MOST:
         key = board.take_ready()
         if key is not None:
@@ -157,12 +158,13 @@ def choose_keys(taking: Taking) -> dict[bytes, Choice]:
         elif not taking.may_read or taking.is_read_out or taking.read >= MOST:
             break
         else:
-            # An entry brings one key at most: no more than are wanted come to lie in `ready`, where nobody sees them.
-            count = min(wanted - len(chosen), MOST - taking.read)
-            found = read_new(board, count)
+            # No more keys than are wanted come to lie in `ready`, where waiting consumers do not see them.
+            missing = wanted - len(chosen)
+            count = min(max(missing, page), MOST - taking.read)
+            found, taking.is_read_out = read_new(board, count, missing)
             taking.fresh.update(found)
             taking.read += len(found)
-            taking.is_read_out = len(found) < count
+            page = 2 * count  # The keys that are still missing are rare.
     return chosen
 
 
