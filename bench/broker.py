@@ -31,10 +31,9 @@ from bench.lists import LISTS
 from bench.load import SHAPES, Load, LoadError, Workload, add_entries
 from bench.load import WORKLOADS as STREAM_WORKLOADS
 from bench.queues import QUEUES
-from bench.servers import Cores, Identity, Program, Server, ServerError, find_real, running
+from bench.servers import ROOT, Cores, Identity, Program, Server, ServerError, fastest_python, find_real, running
 from bench.settling import SETTLING
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKLOADS = {**STREAM_WORKLOADS, **LISTS, **FAN_OUTS, **QUEUES, **SETTLING}
 WARM_UP_S = 0.2
 # Long against a turn of any workload, short against the moods of a shared machine. Whole rounds of 0.5 s one after the
@@ -159,11 +158,11 @@ def find_others(options: argparse.Namespace, real: Program) -> list[Program]:
         return [Program("real again", real.path, is_ours=False)]
     if options.python:
         return [_parse_python(text) for text in options.python]
-    defaults = {"plain": ROOT / ".venv/bin/python", "compiled": ROOT / "build/compiled/bin/python"}
-    found = [Program(label, str(path), is_ours=True) for label, path in defaults.items() if path.exists()]
-    if not found:
-        raise ServerError("neither .venv nor build/compiled exists: run make setup, or name a Python with --python")
-    return found
+    plain, fastest = str(ROOT / ".venv/bin/python"), fastest_python()
+    if not Path(plain).exists():
+        raise ServerError(".venv is missing: run make setup, or name a Python with --python")
+    found = [Program("plain", plain, is_ours=True)]
+    return found if fastest == plain else [*found, Program("compiled", fastest, is_ours=True)]
 
 
 def _parse_python(text: str) -> Program:

