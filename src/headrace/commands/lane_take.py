@@ -10,9 +10,9 @@ from headrace.commands.hashes import find_hash
 from headrace.commands.hr_steps import LAST_MS, MOST
 from headrace.commands.lane_board import Board, open_board
 from headrace.commands.lane_intake import read_known, read_new, read_strays, rebuild_page
-from headrace.commands.lane_keys import LANES
+from headrace.commands.lane_mending import mend
 from headrace.commands.lane_release import check_dead_letters, expire
-from headrace.commands.lane_settings import BAD_LEASE, FIRST, LONGEST_LEASE_MS
+from headrace.commands.lane_settings import BAD_LEASE, LONGEST_LEASE_MS
 from headrace.commands.lane_ticket import HELD, READY, Ticket
 from headrace.commands.numbers import parse_within
 from headrace.commands.outcome import Outcome
@@ -101,7 +101,7 @@ def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
     taking.may_read = not read_strays(board)
     take_keys(taking)
     board.write()
-    is_all = taking.is_read_out and not board.has_ready() and not mend(taking)
+    is_all = taking.is_read_out and not board.has_ready() and not mend(board)
     wait_ms = until_first(board) if is_all else 0
     return board.step.outcome(encode_array([encode_array(taking.grants), encode_integer(wait_ms)]))
 
@@ -203,16 +203,6 @@ def fetch_entries(taking: Taking, chosen: dict[bytes, Choice]) -> None:
                     missing.append(name)
     if missing:
         fresh.update(taking.board.stream.entries_by_name(missing))
-
-
-def mend(taking: Taking) -> bool:
-    """Somebody deleted the map of tickets: the lanes are made anew. Whether it is so."""
-    board = taking.board
-    lanes = board.group.consumers.get(LANES)
-    if lanes is None or not lanes.count_pending() or find_hash(board.ctx, board.keys.tickets) is not None:
-        return False
-    board.step.set_fields(board.keys.order, [b"rebuild", FIRST])
-    return True
 
 
 def grant(taking: Taking, key: bytes, choice: Choice) -> None:

@@ -19,7 +19,7 @@ from headrace.errors import AccessDenied, CommandError, HeadraceError, Unsupport
 
 T = TypeVar("T")
 
-VERSION: Final = 8  # Raised whenever a step changes what it does or how it is called.
+VERSION: Final = 9  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
 # Steps by the files that they share; those of the first row share nothing.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
@@ -32,7 +32,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "worker worker_effects worker_clauses worker_settled": (
         "worker_due", "worker_extend", "worker_release", "worker_settle", "worker_start", "worker_sweep",
     ),
-    "worker worker_effects worker_clauses worker_settled lane lane_layout lane_changes lane_ingest": (
+    "worker worker_effects worker_clauses worker_settled lane lane_layout lane_changes lane_ingest lane_mending": (
         "lane_config", "lane_extend", "lane_info", "lane_leave", "lane_park", "lane_rebuild", "lane_register",
         "lane_resume", "lane_settle", "lane_take",
     ),

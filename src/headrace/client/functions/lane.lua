@@ -118,7 +118,7 @@ end
 local function read_settings(order)
   local row = redis.pcall(
     'HMGET', order.order, 'keyfields', 'reader', 'poison', 'maxattempts', 'keyless', 'lease', 'layout', 'fence',
-    'rebuild', 'tickets', 'consumers'
+    'rebuild', 'tickets', 'consumers', 'looked'
   )
   if row.err or not row[1] then
     return row.err and row or nil
@@ -126,7 +126,7 @@ local function read_settings(order)
   order.names, order.reader, order.poison = read_names(row[1]), row[2] or 'master', row[3]
   order.max_attempts, order.keyless, order.lease = saved_number(row[4]), row[5], saved_number(row[6], DEFAULT_LEASE_MS)
   order.is_set, order.fence = row[7] == 'set', saved_number(row[8])
-  order.rebuild, order.saved_tickets, order.saved_consumers = row[9], row[10], row[11]
+  order.rebuild, order.saved_tickets, order.saved_consumers, order.looked = row[9], row[10], row[11], row[12]
   if order.rebuild and #only_ids({order.rebuild}) == 0 then
     order.rebuild = '0-0'
   end

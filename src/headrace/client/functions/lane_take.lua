@@ -305,18 +305,8 @@ for id in pairs(order.is_loose) do
 end
 flush(order)
 
--- A map that somebody deleted is made anew.
-local function has_lost_tickets()
-  return #rows == 0 and order.sizes.keys == 0 and redis.call('EXISTS', order.tickets) == 0
-    and #redis.call('XPENDING', order.stream, order.group, '-', '+', 1, LANES) > 0
-end
-
-if has_lost_tickets() then
-  begin_rebuild(order)
-  has_more = true
-end
-has_more = has_more or #chosen >= wanted or not is_exhausted_stream
-if has_more then
+has_more = has_more or #chosen >= wanted or not is_exhausted_stream or redis.call('LLEN', order.ready) > 0
+if has_more or mend(order) then
   return {rows, 0}
 end
 local first = redis.call('ZRANGE', order['until'], 0, 0, 'WITHSCORES')[2]
