@@ -12,6 +12,7 @@ import pytest
 from headrace.client.lane_steps import Back, Taken
 from headrace.errors import CommandError, Fenced, NoLanes, NotFound, WrongType
 from support.ordered import GROUP, LONG_MS, SHORT_MS, Lanes, MakeLanes, ids_of, shape
+from support.servers import wait_until
 
 pytestmark = pytest.mark.any_socket
 
@@ -60,6 +61,23 @@ def test_pending_entries_tell_who_works_on_what_and_how_often(lanes: Lanes) -> N
     lanes.grants("ann", keys=2)
 
     assert lanes.pending() == [(ids[0], "ann", 1), (ids[1], "lanes", 1), (ids[2], "lanes", 1)]
+
+
+def test_a_limit_counts_what_the_consumer_holds_already(lanes: Lanes) -> None:
+    for key in "abcde":
+        lanes.add(key)
+    session = lanes.session("ann")
+
+    def take(keys: int, limit: int, lease_ms: int = LONG_MS) -> list[str]:
+        taken: Taken = lanes.run("take", "ann", session, lease_ms, keys, 1, limit)
+        return [grant.key for grant in taken.grants]
+
+    assert take(1, 3) == ["a"]
+    assert take(9, 3) == ["b", "c"]
+    assert take(9, 3) == take(9, 1) == []
+    lanes("XACK", lanes.stream, GROUP, lanes.lane("a")[0])
+    assert take(9, 3, SHORT_MS) == ["d"]
+    wait_until(lambda: take(9, 3) == ["d"], "the lease of d to end")
 
 
 def test_fences_grow_with_every_grant(lanes: Lanes) -> None:

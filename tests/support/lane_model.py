@@ -82,6 +82,11 @@ class Model:
         self.dead.append((name, b"%d" % self.attempts[key], error))
         self.attempts[key], self.errors[key] = 0, b""
 
+    def count_held(self, consumer: str) -> int:
+        """Messages that are pending with it."""
+        names = [name for hold in self.held.values() if hold.consumer == consumer for name in hold.ids]
+        return sum(name not in self.by_hand for name in names)
+
     def finish(self, key: bytes, count: int) -> None:
         """The first of those given are done."""
         hold = self.held[key]
@@ -172,12 +177,16 @@ class Session:
 
     def take(self, consumer: str = "", keys: int = 0, run: int = 0) -> bool:
         """Whether it is worth asking again at once."""
+        limit = 0 if keys else self.random.choice([0, 0, 1, 3])
         consumer = consumer or self.random.choice(CONSUMERS)
         keys = keys or self.random.choice([1, 2, 9])
         run = run or self.random.choice([1, 2, 9])
         model = self.model
-        grants, wait_ms = self.ask("LANE.TAKE", *self.who(consumer), "LEASE", FAR_MS, "KEYS", keys, "RUN", run)
+        words = ("LEASE", FAR_MS, "KEYS", keys, "RUN", run, *(("LIMIT", limit) if limit else ()))
+        grants, wait_ms = self.ask("LANE.TAKE", *self.who(consumer), *words)
         model.pass_over()
+        if limit:
+            keys = min(keys, max(0, limit - model.count_held(consumer)))
         assert len(grants) <= keys
         for key, fence, attempt, error, entries in grants:
             ids = [entry[0] for entry in entries]

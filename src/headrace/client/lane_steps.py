@@ -155,9 +155,16 @@ def register(facts: Facts, order: Order, consumer: str, capacity: int = 1, healt
     return (yield from call(facts, "REGISTER", order, words, decode))
 
 
-def take(facts: Facts, order: Order, consumer: str, session: int, lease_ms: int, keys: int, run: int) -> Flow[Taken]:
-    """Up to `keys` keys that nobody holds, each with up to `run` messages. Fenced when the session has ended."""
-    words = (consumer, session, "LEASE", lease_ms, "KEYS", min(keys, MOST), "RUN", min(run, MOST))
+def take(
+    facts: Facts, order: Order, consumer: str, session: int, lease_ms: int, keys: int, run: int, limit: int = 0
+) -> Flow[Taken]:  # fmt: skip
+    """Up to `keys` keys that nobody holds, each with up to `run` messages. Fenced when the session has ended.
+
+    With a limit, no more than leave the consumer with so many messages.
+    """
+    words: tuple[Word, ...] = (consumer, session, "LEASE", lease_ms, "KEYS", min(keys, MOST), "RUN", min(run, MOST))
+    if limit:
+        words += ("LIMIT", min(limit, MOST))
 
     def decode(reply: Any) -> Taken:
         wait_ms = requests.number(reply[1])

@@ -18,7 +18,7 @@ from headrace.commands.numbers import parse_within
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import SYNTAX
 from headrace.commands.sorted_sets import find_sorted_set
-from headrace.commands.spec import command, integer, key, text
+from headrace.commands.spec import command, integer, key, optional, text
 from headrace.engine.ids import id_of
 from headrace.engine.lists import LEFT
 from headrace.errors import CommandError
@@ -27,6 +27,7 @@ from headrace.wire.encoder import EMPTY_ARRAY, encode_array, encode_bulk, encode
 FENCED: Final = "FENCED this consumer has another session, or none: register again"
 BAD_KEYS: Final = f"ERR KEYS must be from 1 to {MOST}"
 BAD_RUN: Final = f"ERR RUN must be from 1 to {MOST}"
+BAD_LIMIT: Final = f"ERR LIMIT must be from 1 to {MOST}"
 NOTHING: Final = -1  # Milliseconds until something happens, when nothing is known.
 
 
@@ -67,6 +68,7 @@ class Choice:
 @command(
     "LANE.TAKE", key("RW update", "stream"), text("group"), text("consumer"), integer("session"),
     integer("milliseconds", "LEASE"), integer("keys", "KEYS"), integer("messages", "RUN"),
+    optional(integer("held", "LIMIT")),
     group="headrace", flags="write", categories="stream", since="0.1.0",
     complexity="O(log N) for each key taken, each key whose lease ended and each entry read, at most 1000 of each",
     summary="Take keys with the first messages of each: no other consumer gets them before the lease ends.",
@@ -80,6 +82,9 @@ def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
 
     Keys whose lease or pause is over come first. Then those that are ready, first come first served. When they are not
     enough, new entries are read. While a rebuild is under way, each call does a part of it and gives nothing.
+
+    With LIMIT no more keys are given than leave the consumer with so many entries pending, for those who take on
+    behalf of others and may be several: with RUN 1 it is the number of keys that one holds.
     """
     board = open_board(ctx, argv)
     for index, option in ((5, b"LEASE"), (7, b"KEYS"), (9, b"RUN")):
@@ -88,6 +93,7 @@ def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
     lease_ms = parse_within(argv[6], 1, LONGEST_LEASE_MS, BAD_LEASE, BAD_LEASE)
     keys = parse_within(argv[8], 1, MOST, BAD_KEYS, BAD_KEYS)
     run = parse_within(argv[10], 1, MOST, BAD_RUN, BAD_RUN)
+    limit = parse_limit(argv)
     check_session(board, argv[3], argv[4])
     check_dead_letters(board)
     note_heartbeat(board, argv[3])
@@ -98,12 +104,34 @@ def lane_take(ctx: Call, argv: list[bytes]) -> Outcome:
         return board.finish(encode_array([EMPTY_ARRAY, encode_integer(0)]))
     taking = Taking(board, argv[3], ctx.now_ms + lease_ms, keys, run)
     expire(board)
+    if limit:
+        taking.keys = min(keys, max(0, limit - count_held(board, argv[3])))
     taking.may_read = not read_strays(board)
     take_keys(taking)
     board.write()
     is_all = taking.is_read_out and not board.has_ready() and not mend(board)
     wait_ms = until_first(board) if is_all else 0
     return board.step.outcome(encode_array([encode_array(taking.grants), encode_integer(wait_ms)]))
+
+
+def parse_limit(argv: list[bytes]) -> int:
+    """0: there is none."""
+    if len(argv) == 11:
+        return 0
+    if len(argv) != 13 or argv[11].upper() != b"LIMIT":
+        raise CommandError(SYNTAX)
+    return parse_within(argv[12], 1, MOST, BAD_LIMIT, BAD_LIMIT)
+
+
+def count_held(board: Board, name: bytes) -> int:
+    """Entries that are pending with a consumer, but for those that it has just lost."""
+    consumer = board.group.consumers.get(name)
+    if consumer is None:
+        return 0
+    count = consumer.count_pending()
+    for names in board.to_lanes.values():
+        count -= sum([board.group.pending[one].consumer is consumer for one in names])
+    return count
 
 
 def check_session(board: Board, consumer: bytes, session: bytes) -> None:

@@ -128,6 +128,8 @@ def test_transactions_that_watch_what_changes_do_not_run(lanes: MemoryBroker, li
         ("LANE.REGISTER s g eve HEALTH", "ERR syntax error"),
         (f"LANE.TAKE s g ann {SESSION} LEASE 9 KEYS 1001 RUN 1", "ERR KEYS must be from 1 to 1000"),
         (f"LANE.TAKE s g ann {SESSION} LEASE 9 KEYS 1 RUN 0", "ERR RUN must be from 1 to 1000"),
+        (f"LANE.TAKE s g ann {SESSION} LEASE 9 KEYS 1 RUN 1 LIMIT 0", "ERR LIMIT must be from 1 to 1000"),
+        (f"LANE.TAKE s g ann {SESSION} LEASE 9 KEYS 1 RUN 1 MOST 1", "ERR syntax error"),
         (f"LANE.TAKE s g ann {SESSION} KEYS 9 LEASE 1 RUN 1", "ERR syntax error"),
         ("LANE.TAKE s g ann 1 LEASE 9 KEYS 1 RUN 1", FENCED),
         ("LANE.EXTEND s g ann 1 LEASE 9 0", FENCED),

@@ -1,6 +1,6 @@
 -- LANE.TAKE: keys that nobody holds, with their first messages.
 --
--- ARGV   group, consumer, session, LEASE, ms, KEYS, n, RUN, m
+-- ARGV   group, consumer, session, LEASE, ms, KEYS, n, RUN, m[, LIMIT, l]
 -- reply  [[key, fence, attempt, last error, [[id, fields]…]]…], and ms to wait: 0 there may be more, -1 nothing known
 --
 -- In this order: a page of a rebuild that is under way; keys whose lease or pause has ended; entries that were read and
@@ -17,10 +17,11 @@ end
 local consumer, session = ARGV[2], ARGV[3]
 local lease, wanted = whole_number(ARGV[5], 1, 2 ^ 52), whole_number(ARGV[7], 1, 1000)
 local run = whole_number(ARGV[9], 1, 1000)
-if #ARGV > 9 or ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
+local limit = #ARGV == 11 and whole_number(ARGV[11], 1, 1000)
+if #ARGV ~= 9 and not (#ARGV == 11 and ARGV[10]:upper() == 'LIMIT') or ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
   return redis.error_reply(SYNTAX)
-elseif not lease or not wanted or not run then
-  return redis.error_reply('ERR LEASE must be from 1 ms on, KEYS and RUN from 1 to 1000')
+elseif not lease or not wanted or not run or limit == nil then
+  return redis.error_reply('ERR LEASE must be from 1 ms on, KEYS, RUN and LIMIT from 1 to 1000')
 elseif not has_session(order, consumer, session) then
   return redis.error_reply(FENCED)
 elseif order.rebuild then
@@ -63,6 +64,10 @@ local function expire()
 end
 
 expire()
+if limit then -- What its consumer holds counts: others may have taken for it.
+  local held = #redis.call('XPENDING', order.stream, order.group, '-', '+', limit, consumer)
+  wanted = math.min(wanted, limit - held)
+end
 ingest_strays(order)
 if #order.timeless > 0 or #order.settled > 0 then
   flush(order)
