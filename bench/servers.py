@@ -147,13 +147,7 @@ class Server:
 
     def cpu_s(self) -> float:
         """Return user and system time of the process, all threads, since its start."""
-        # The kernel's clock of another process, as clock_getcpuclockid(3) makes its number: nanoseconds, where
-        # /proc/PID/stat counts hundredths of a second.
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)
-        except OSError:
-            after_name = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-            return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+        return process_cpu_s(self.pid)
 
     def rss_bytes(self) -> int:
         """Return the resident memory of the process."""
@@ -165,6 +159,17 @@ class Server:
     def used_memory_bytes(self) -> int | None:
         """Return what the server's own allocator counts; ours has none, so None."""
         return None if self.program.is_ours else int(self.control.info("memory")["used_memory"])
+
+
+def process_cpu_s(pid: int) -> float:
+    """Return user and system time of a process, all threads, since its start."""
+    # The kernel's clock of another process, as clock_getcpuclockid(3) makes its number: nanoseconds, where
+    # /proc/PID/stat counts hundredths of a second.
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def encode_command(*arguments: bytes | str | int) -> bytes:
