@@ -495,7 +495,7 @@ def test_keys_of_other_types_are_refused(lanes: Lanes) -> None:
 def test_numbers_out_of_range_are_refused(lanes: Lanes) -> None:
     session = lanes.session("ann")
     lanes.add("a")
-    for numbers in ((0, 1, 1), (LONG_MS, 0, 1), (LONG_MS, 1, 0), (LONG_MS, -1, 1)):
+    for numbers in ((0, 1, 1), (LONG_MS, 0, 1), (LONG_MS, 1, 0), (LONG_MS, -1, 1), (LONG_MS, 1, 1, -1)):
         with pytest.raises(CommandError):
             lanes.run("take", "ann", session, *numbers)
     assert lanes.pending() == []

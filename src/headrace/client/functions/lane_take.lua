@@ -18,7 +18,9 @@ local consumer, session = ARGV[2], ARGV[3]
 local lease, wanted = whole_number(ARGV[5], 1, 2 ^ 52), whole_number(ARGV[7], 1, 1000)
 local run = whole_number(ARGV[9], 1, 1000)
 local limit = #ARGV == 11 and whole_number(ARGV[11], 1, 1000)
-if #ARGV ~= 9 and not (#ARGV == 11 and ARGV[10]:upper() == 'LIMIT') or ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
+if #ARGV ~= 9 and not (#ARGV == 11 and ARGV[10]:upper() == 'LIMIT') then
+  return redis.error_reply(SYNTAX)
+elseif ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
   return redis.error_reply(SYNTAX)
 elseif not lease or not wanted or not run or limit == nil then
   return redis.error_reply('ERR LEASE must be from 1 ms on, KEYS, RUN and LIMIT from 1 to 1000')
