@@ -35,7 +35,7 @@ def test_clients_stay_connected_and_find_everything(port: int, how: str) -> None
         client.zadd("scores", {"tea": 1.5})
         before = client.xrange("orders")
         got: list[Any] = []
-        reader = threading.Thread(target=lambda: got.append(waiting.blpop(["list"], timeout=30)))
+        reader = threading.Thread(target=lambda: got.append(waiting.blpop(["list"], timeout=60)))
         reader.start()
         while client.info("clients")["blocked_clients"] == 0:
             pass
@@ -47,7 +47,7 @@ def test_clients_stay_connected_and_find_everything(port: int, how: str) -> None
         assert client.xpending("orders", "workers")["pending"] == 10
         assert client.zscore("scores", "tea") == 1.5
         client.rpush("list", "woken")
-        reader.join(30)
+        reader.join(60)
         assert got == [(b"list", b"woken")]
 
 

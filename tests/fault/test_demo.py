@@ -14,7 +14,7 @@ import pytest
 
 DEMO = Path(__file__).resolve().parents[2] / "examples" / "demo.py"
 TIMEOUT_S = 300  # Spark starts in seconds, on a machine that has other things to do in minutes.
-END_TIMEOUT_S = 20
+END_TIMEOUT_S = 60
 
 
 @contextmanager

@@ -124,9 +124,9 @@ def write_queue(client: redis.Redis) -> list[bytes]:
 def listen(client: redis.Redis) -> list[Any]:
     with client.pubsub(ignore_subscribe_messages=True) as listener:
         listener.subscribe("news")
-        listener.get_message(timeout=10)
+        listener.get_message(timeout=60)
         client.publish("news", "fresh")
-        return [listener.get_message(timeout=10)["data"]]
+        return [listener.get_message(timeout=60)["data"]]
 
 
 def test_streams_come_back_with_the_full_state_of_their_groups(history: History) -> None:

@@ -22,7 +22,7 @@ from headrace.testing import running_broker
 from headrace.testing.processes import child_process
 from headrace.testing.running_broker import free_port, is_free
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 
 
 @contextmanager

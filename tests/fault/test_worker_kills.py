@@ -17,7 +17,7 @@ from headrace import Client
 from support.command_line import headrace
 from support.servers import wait_until
 from support.worker_processes import (
-    BOTH,
+    SERVERS,
     WAIT_S,
     Crew,
     is_done,
@@ -39,7 +39,7 @@ def counts(*small: object, many: tuple[object, ...]) -> list[object]:
     return [pytest.param(*small, id="some"), pytest.param(*many, marks=pytest.mark.long, id="many")]
 
 
-@pytest.fixture(params=BOTH)
+@pytest.fixture(params=SERVERS)
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     with server_in_memory(request.param) as url:
         yield url
@@ -67,7 +67,7 @@ def test_workers_killed_at_random_lose_nothing(tmp_path, capsys, url, messages, 
         assert sum(done.values()) - len(done) <= in_flight
         assert len(doubled - crew.held_at_kills) <= late
         assert client.stream("hr:{orders}:billing:dead").length() == 0
-        show(capsys, "from a kill to the next run", redeliveries_s(crew.kills, runs), 4.0)
+        show(capsys, "from a kill to the next run", redeliveries_s(crew.kills, runs), 4.0, is_judged=kills > 3)
 
 
 @pytest.mark.parametrize(("messages", "stops"), counts(300, 3, many=(6000, 60)))
@@ -87,7 +87,7 @@ def test_workers_told_to_stop_at_random_leave_nothing_stuck(tmp_path, url, messa
         assert set(numbers(client, "done")) == set(range(stops * portion))
 
 
-@pytest.mark.parametrize(("messages", "lease_s"), counts(4, 0.5, many=(40, 0.8)))
+@pytest.mark.parametrize(("messages", "lease_s"), counts(4, 0.8, many=(40, 0.8)))
 def test_a_handler_that_takes_ten_leases_runs_once(tmp_path, url, messages, lease_s):
     """Rows 218 and 260: some wait, some block the event loop of their worker; another worker would take them.
 
@@ -214,7 +214,8 @@ def test_delayed_messages_survive_kills_and_are_never_early(tmp_path, capsys, ur
         for row in done:
             first.setdefault(row.number, row.at_ms)
         late_s = [(first[number] - at_ms) / 1000 for number, at_ms in due_ms.items()]
-        show(capsys, "behind their time", late_s, 10.0)  # One may be held by several that are killed in turn.
+        # One may be held by several that are killed in turn.
+        show(capsys, "behind their time", late_s, 10.0, is_judged=kills > 3)
 
 
 def test_a_retry_waits_in_the_broker_and_not_in_the_worker(tmp_path, url):

@@ -17,7 +17,7 @@ from headrace.client.lane_steps import Back, Clause, Done, Fail, Grant, Session,
 
 from .naive_master import GROUP, done_key
 
-WAIT_S = 20.0  # A limit for what never comes.
+WAIT_S = 60.0  # A limit for what never comes.
 LONG_MS = 600_000  # A lease that does not end in a test.
 SHORT_MS = 30  # One that ends while a test waits for it.
 

@@ -34,8 +34,8 @@ OUR_DIALECT: Version = (8, 6, 3)
 OUR_NEWEST_COMMANDS: Version = (8, 8)  # XNACK
 VALKEY_DIALECT: Version = (7, 2, 4)
 
-START_TIMEOUT_S = 30.0
-WAIT_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
+WAIT_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-READ_TIMEOUT_S = 20.0
+READ_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)

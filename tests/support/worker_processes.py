@@ -22,12 +22,11 @@ from headrace.client.worker_keys import group_keys
 from headrace.testing import running_broker
 
 from .command_line import COMMAND
-from .deployments import KEEPS_EVERYTHING, Process
+from .deployments import KEEPS_EVERYTHING, Process, is_from_wheel, real_kinds
 from .durable_broker import DurableBroker
-from .servers import valkey_kind, wait_until
+from .servers import Kind, wait_until
 
 WAIT_S = 120.0  # A limit for what never comes, not a measure of speed.
-BOTH = ("headrace", "valkey")
 
 # Each run is told before it acts, each end after it: entry ID, number, time in ms.
 SHOP = """
@@ -57,7 +56,19 @@ def write_shop(folder: Path, *, act: str = "pass", lease: str = "1s", concurrenc
     return folder
 
 
-# Servers
+# Servers: ours and Valkey always, every Redis that is present in the long run.
+
+
+def real_kind(name: str) -> Kind:
+    """By its name, or that of its product."""
+    return next(kind for kind in real_kinds() if kind.name.startswith(name))
+
+
+SERVERS = [
+    "headrace",
+    "valkey",
+    *[pytest.param(kind.name, marks=pytest.mark.long) for kind in real_kinds() if not is_from_wheel(kind)],
+]
 
 
 @contextmanager
@@ -67,7 +78,7 @@ def server_in_memory(name: str) -> Iterator[str]:
         with running_broker() as broker:
             yield broker.url
     else:
-        with valkey_kind().start() as server:
+        with real_kind(name).start() as server:
             yield f"redis://127.0.0.1:{server.port}"
 
 
@@ -83,7 +94,7 @@ class Kept(Protocol):
 @contextmanager
 def server_on_disk(name: str, folder: Path) -> Iterator[Kept]:
     """Running."""
-    kept: OurKept | ValkeyKept = OurKept(folder) if name == "headrace" else ValkeyKept()
+    kept: OurKept | RealKept = OurKept(folder) if name == "headrace" else RealKept(real_kind(name))
     with kept:
         yield kept
 
@@ -98,9 +109,9 @@ class OurKept(DurableBroker):
         return f"redis://127.0.0.1:{self.port}"
 
 
-class ValkeyKept(Process):
-    def __init__(self) -> None:
-        super().__init__(valkey_kind(), *KEEPS_EVERYTHING)
+class RealKept(Process):
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(kind, *KEEPS_EVERYTHING)
 
     def kill(self) -> None:
         self.end(signal.SIGKILL)
@@ -291,15 +302,17 @@ def redeliveries_s(kills: list[Kill], runs: list[Told]) -> list[float]:
     return waits
 
 
-def show(capsys: pytest.CaptureFixture[str], what: str, seconds: list[float], deadline_s: float) -> None:
-    """Median and worst beside the deadline. Above it a busy machine is to blame; three times as much is a failure."""
+def show(
+    capsys: pytest.CaptureFixture[str], what: str, seconds: list[float], deadline_s: float, *, is_judged: bool
+) -> None:
+    """Median and worst beside the deadline. Judged in the long run, with room for a busy machine: three deadlines."""
     worst = max(seconds)
     middle = statistics.median(seconds)
     say(
         capsys,
         f"{what}: median {middle:.2f} s, worst {worst:.2f} s of {len(seconds)}; the deadline is {deadline_s:g} s",
     )
-    assert worst <= 3 * deadline_s
+    assert not is_judged or worst <= 3 * deadline_s
 
 
 def say(capsys: pytest.CaptureFixture[str], line: str) -> None:
