@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from headrace import App, Context, Retries
+from headrace.worker import housekeeping
 from headrace.worker.source import Source
 from support.worker_programs import is_empty, run, until
 
@@ -220,7 +221,7 @@ def test_a_late_finisher_is_refused_and_counted(app, name):
 
 
 def test_names_of_workers_that_died_are_removed_once_they_hold_nothing(app, name):
-    """Row 263: one that holds something stays until it is handed over."""
+    """Row 263: one that holds something stays until it is handed over, or until somebody has deleted it."""
 
     @app.handler(name, lease="100ms")
     async def bill(number: int) -> None: ...
@@ -230,6 +231,10 @@ def test_names_of_workers_that_died_are_removed_once_they_hold_nothing(app, name
         await group.create(start="beginning")
         await app.publish(name, 1)
         assert len(await group.read("dead-with-one", count=1)) == 1
+        await app.publish(name, 2)
+        [deleted] = await group.read("dead-with-a-deleted-one", count=1)
+        await app.client.command("HSET", f"hr:{{{name}}}:bill:attempts", deleted.id, "1")
+        await app.client.stream(name).delete(deleted.id)
         await app.client.command("XGROUP", "CREATECONSUMER", name, "bill", "dead-without")
         async with app.worker() as worker:
             await until(lambda: worker.counters[name, "bill"].done == 1)
@@ -238,6 +243,31 @@ def test_names_of_workers_that_died_are_removed_once_they_hold_nothing(app, name
                 return [one.name for one in await group.consumers()] == [worker.name]
 
             await until(only_ours)
+            assert await group.pending() == []
+            assert await app.client.command("EXISTS", f"hr:{{{name}}}:bill:attempts") == 0
+        await app.close()
+
+    run(program())
+
+
+def test_names_of_workers_that_died_leave_the_stream_of_replayed_dead_letters_too(app, name, monkeypatch):
+    """Row 263."""
+    monkeypatch.setattr(housekeeping, "TRIM_EVERY_S", 0.1)
+    again = f"hr:{{{name}}}:bill:again"
+
+    @app.handler(name, lease="100ms")
+    async def bill(number: int) -> None: ...
+
+    async def program():
+        group = app.client.stream(again).group("bill")
+        await group.create(start="beginning")
+        await app.client.command("XGROUP", "CREATECONSUMER", again, "bill", "dead-without")
+        async with app.worker():
+
+            async def is_gone():
+                return "dead-without" not in [one.name for one in await group.consumers()]
+
+            await until(is_gone)
         await app.close()
 
     run(program())

@@ -327,6 +327,10 @@ class Model:
         return 1
 
     def sweep(self) -> list[bytes]:
+        for number in [number for number in self.held["g"] if number not in self.entries]:
+            del self.held["g"][number]
+            self.times.pop(number, None)
+            self.records.pop(number, None)
         if not self.held["g"]:
             self.times.clear()
             self.records.clear()

@@ -265,10 +265,13 @@ class Consumer:
         await self.accept(source, *source.take_entries(entries))
         return sum([bool(entry.deliveries) for entry in entries]) == count
 
-    async def sweep(self, idle_ms: int) -> list[str]:
+    async def sweep(self, idle_ms: int, *, with_again: bool) -> list[str]:
         """Remove names that were silent for so long and hold nothing."""
-        source = self.source
-        return await self.client.run(worker_steps.sweep(self.client._facts, source.stream, source.group, idle_ms))
+        removed: list[str] = []
+        for source in self.sources if with_again else [self.source]:
+            flow = worker_steps.sweep(self.client._facts, source.stream, source.group, idle_ms)
+            removed += await self.client.run(flow)
+        return removed
 
     # Ending
 

@@ -79,7 +79,11 @@ class Housekeeper:
     async def tidy(self, consumer: AnyConsumer, *, is_trimming: bool) -> None:
         stream, group = consumer.handler.stream, consumer.handler.group
         idle_ms = IDLE_LEASES * consumer.handler.lease_ms
-        removed = await consumer.sweep(idle_ms) if is_trimming or isinstance(consumer, Consumer) else []
+        removed: list[str] = []
+        if isinstance(consumer, Consumer):
+            removed = await consumer.sweep(idle_ms, with_again=is_trimming)
+        elif is_trimming:
+            removed = await consumer.sweep(idle_ms)
         if removed:
             events.info("consumers_removed", stream=stream, group=group, count=len(removed))
         if is_trimming:

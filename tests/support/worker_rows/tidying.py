@@ -93,6 +93,37 @@ def idle_consumers_that_hold_nothing_are_swept(steps: WorkerSteps, key: str) -> 
 
 
 @row
+def what_is_gone_from_the_stream_keeps_no_name_of_a_consumer(steps: WorkerSteps, key: str) -> None:
+    """Nobody can claim it: XREADGROUP with CLAIM passes over entries that were deleted."""
+    names = given(steps, key, 3)
+    steps("HR.SETTLE", key, "g", "ann", "RETRY", names[0], LONG_MS, 1, "slow", "RETRY", names[1], LONG_MS, 1, "slow")
+    steps("XDEL", key, names[0], names[2])
+
+    assert steps("HR.SWEEP", key, "g", "IDLE", LONG_MS) == []
+    assert steps("HR.SWEEP", key, "g", "IDLE", 0, "CONSUMER", "bob") == []
+    assert len(pending(steps, key)) == 3
+    assert steps("HR.SWEEP", key, "g", "IDLE", 0) == []
+    assert pending(steps, key) == [[names[1], b"ann", 1]]
+    records = group_keys(key, "g")
+    assert steps("ZRANGE", records.due, 0, -1) == steps("HKEYS", records.attempts) == [names[1]]
+    steps("XDEL", key, names[1])
+    assert steps("HR.SWEEP", key, "g", "IDLE", 0) == [b"ann"]
+    assert pending(steps, key) == [] and beside_keys(steps, key) == []
+
+
+@row
+def a_sweep_looks_at_a_hundred_entries_and_the_next_at_others(steps: WorkerSteps, key: str) -> None:
+    names = given(steps, key, 120)
+    given(steps, key, 1, "bob")
+    steps("XDEL", key, *names)
+
+    assert steps("HR.SWEEP", key, "g", "IDLE", 0) == []
+    assert len(pending(steps, key)) == 21
+    assert steps("HR.SWEEP", key, "g", "IDLE", 0) == [b"ann"]
+    assert [consumer for _, consumer, _ in pending(steps, key)] == [b"bob"]
+
+
+@row
 def records_that_were_left_behind_are_swept_when_nothing_is_pending(steps: WorkerSteps, key: str) -> None:
     names = given(steps, key, 2)
     steps("HR.SETTLE", key, "g", "ann", "RETRY", names[0], LONG_MS, 1, "slow")
