@@ -10,6 +10,7 @@ from typing import Final
 from headrace.engine.name_order import NameOrder
 
 NEVER: Final = -1  # A consumer that was never given anything.
+SWEEP_AT: Final = 32  # Fewer stale items than this are not worth a sweep.
 MAX_DELIVERIES: Final = 2**63 - 1  # Counting stops there: no reply can hold more.
 
 
@@ -27,9 +28,16 @@ class Consumer:
     def count_pending(self) -> int:
         return sum([delivery.left for delivery in self.deliveries])
 
+    def count_emptied(self) -> None:
+        """One of the deliveries has nothing left: it goes with the next sweep."""
+        self.emptied += 1
+        if self.emptied > SWEEP_AT and self.emptied * 2 > len(self.deliveries):
+            self.deliveries = deque([kept for kept in self.deliveries if kept.left])
+            self.emptied = 0
+
 
 class Delivery:
-    __slots__ = ("consumer", "time_ms", "count", "names", "left", "is_gone", "is_folded", "first_id")
+    __slots__ = ("consumer", "time_ms", "count", "names", "left", "is_gone", "is_folded", "first_id", "last_ms")
 
     def __init__(self, consumer: Consumer | None, time_ms: int, count: int, names: list[bytes]) -> None:
         self.consumer = consumer  # None: released by XNACK, owned by nobody.
@@ -38,5 +46,6 @@ class Delivery:
         self.names = names  # Empty while it is folded.
         self.left = len(names)
         self.is_gone = False  # None of its entries is in the stream any more: nothing to claim here.
-        self.is_folded = False  # Its names are packed away (pending_entries.py),
-        self.first_id = 0  # from this ID on.
+        self.is_folded = False  # Its names are packed away (fold.py), perhaps with those of later deliveries:
+        self.first_id = 0  # from this ID on,
+        self.last_ms = time_ms  # and the last of them was delivered then.

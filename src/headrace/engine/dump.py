@@ -192,34 +192,35 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
     for consumer in group.consumers.values():
         places[consumer.name] = len(places)
         put_fields(parts, [consumer.name, b"%d" % consumer.seen_ms, b"%d" % consumer.active_ms])
-    group.sort_times()
-    runs = joined_deliveries(group)
-    put_numbers(parts, [len(runs)])
-    for run in runs:
-        owner = run[0].consumer
-        place = -1 if owner is None else places[owner.name]
-        put_numbers(parts, [place, run[0].time_ms, run[0].count])
-        put_fields(parts, [b",".join([b",".join(group.pending.names_of(delivery)) for delivery in run])])
-
-
-def joined_deliveries(group: Group) -> list[list[Delivery]]:
-    """Neighbours that differ in nothing but their names are one, however they were made: so equal groups dump alike."""
-    runs: list[list[Delivery]] = []
+    deliveries: list[bytes] = []
+    count = 0
+    names: list[bytes] = []
     last: Delivery | None = None
-    for delivery in group.deliveries:
-        if not delivery.left:
-            continue
-        if (
-            last is not None
-            and last.consumer is delivery.consumer
-            and last.time_ms == delivery.time_ms
-            and last.count == delivery.count
-        ):
-            runs[-1].append(delivery)
-        else:
-            runs.append([delivery])
-        last = delivery
-    return runs
+    group.part_mixed()
+    for filed in group.deliveries:
+        for delivery in group.pending.parts_of(filed) if filed.left else ():
+            if last is not None and not is_alike(last, delivery):
+                put_delivery(deliveries, places, last, names)
+                count += 1
+                names = []
+            last = delivery
+            names += group.pending.names_of(delivery)
+    if last is not None:
+        put_delivery(deliveries, places, last, names)
+        count += 1
+    put_numbers(parts, [count])
+    parts += deliveries
+
+
+def is_alike(one: Delivery, other: Delivery) -> bool:
+    """Neighbours that differ in nothing but their names are one, however they were made: so equal groups dump alike."""
+    return one.consumer is other.consumer and one.time_ms == other.time_ms and one.count == other.count
+
+
+def put_delivery(parts: list[bytes], places: dict[bytes, int], delivery: Delivery, names: list[bytes]) -> None:
+    owner = delivery.consumer
+    put_numbers(parts, [-1 if owner is None else places[owner.name], delivery.time_ms, delivery.count])
+    put_fields(parts, [b",".join(names)])
 
 
 # Reading
@@ -429,3 +430,5 @@ def load_delivery(group: Group, owner: Consumer | None, time_ms: int, count: int
         group.released += len(names)
     else:
         owner.deliveries.append(delivery)
+    if len(group.pending.unfolded) > group.pending.most:
+        group.fold_old()

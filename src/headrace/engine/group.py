@@ -3,8 +3,9 @@
 An entry is pending from its delivery until it is acked, claimed away or dropped. A Delivery is one batch given to one
 consumer at one time: the names it was given, and how many of them are left. The group's `pending` maps each pending
 name to its delivery and is the only truth: a name belongs to a delivery while `pending[name] is delivery`, so an ack
-touches one dict and one counter. Whole deliveries that have been pending for long are folded there: they are put back
-before anything but reading happens to one of their names, and the orders by ID do not know them.
+touches one dict and one counter. Whole deliveries that have been pending for long are folded there, small ones
+together: they are put back before anything but reading happens to one of their names, and the orders by ID do not know
+them.
 
 Three orders are kept besides: by delivery time (the deque `deliveries`, for claiming what is idle), and by ID for the
 group and for each consumer (`NameOrder`, made when first asked for). Emptied deliveries and stale names are swept when
@@ -13,18 +14,19 @@ they are the larger part.
 Time arrives as now_ms. Replies and wire formats live in commands/.
 """
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.engine.delivery import Consumer, Delivery
+from headrace.engine.delivery import SWEEP_AT, Consumer, Delivery
+from headrace.engine.fold import Fold
 from headrace.engine.ids import id_of
 from headrace.engine.name_order import NameOrder
 from headrace.engine.node import Node
 from headrace.engine.pending_entries import PendingEntries
 
 RELEASED_MS: Final = 0  # Delivery time of an entry given back by XNACK: older than any threshold.
-SWEEP_AT: Final = 32  # Fewer stale items than this are not worth a sweep.
 JOINED: Final = 128  # A delivery with so many entries is not joined by more.
 STALE_FRONT: Final = 256  # So many names that left a delivery from its front are cut off.
 
@@ -110,6 +112,8 @@ class Group:
         self.file(delivery, names)
         if self.order is not None:
             self.extend_order(self.order, names)
+        if len(self.pending.unfolded) > self.pending.most:
+            self.fold_old()
 
     def join_last(self, consumer: Consumer, names: list[bytes], now_ms: int) -> bool:
         """Who reads one by one gets one delivery for all of a millisecond. Whether it was so."""
@@ -122,13 +126,16 @@ class Group:
         last = deliveries[-1]
         if last.consumer is not consumer or last.time_ms != now_ms or last.count != 1 or last.left >= JOINED:
             return False
-        self.unfold(last)
+        if last.is_folded:
+            return False
         last.is_gone = False
         self.pending.extend(last, names)
         if self.order is not None:
             self.extend_order(self.order, names)
         if consumer.order is not None:
             self.extend_consumer_order(consumer, consumer.order, names)
+        if len(self.pending.unfolded) > self.pending.most:
+            self.fold_old()
         return True
 
     def assign(self, consumer: Consumer | None, names: list[bytes], time_ms: int, count: int) -> None:
@@ -161,6 +168,8 @@ class Group:
                 self.may_repeat = True
             if self.order is not None:
                 self.extend_order(self.order, fresh)
+        if len(unfolded) > self.pending.most:
+            self.fold_old()
 
     def file(self, delivery: Delivery, arriving: list[bytes]) -> None:
         """Put a delivery where it is found by time, and with its consumer, who had not all of its names before."""
@@ -186,21 +195,21 @@ class Group:
     def leave(self, delivery: Delivery) -> None:
         """One entry less in a delivery."""
         delivery.left -= 1
-        consumer = delivery.consumer
-        if consumer is None:
+        if delivery.consumer is None:
             self.released -= 1
         if delivery.left == 0:
-            self.emptied += 1
-            if self.emptied > SWEEP_AT and self.emptied * 2 > len(self.deliveries):
-                self.deliveries = deque([kept for kept in self.deliveries if kept.left])
-                self.emptied = 0
-            if consumer is not None:
-                consumer.emptied += 1
-                if consumer.emptied > SWEEP_AT and consumer.emptied * 2 > len(consumer.deliveries):
-                    consumer.deliveries = deque([kept for kept in consumer.deliveries if kept.left])
-                    consumer.emptied = 0
+            self.count_emptied(delivery)
         elif delivery.left * 4 < len(delivery.names):
             self.shrink(delivery)
+
+    def count_emptied(self, delivery: Delivery) -> None:
+        """A delivery has nothing left: it goes with the next sweep."""
+        self.emptied += 1
+        if self.emptied > SWEEP_AT and self.emptied * 2 > len(self.deliveries):
+            self.deliveries = deque([kept for kept in self.deliveries if kept.left])
+            self.emptied = 0
+        if delivery.consumer is not None:
+            delivery.consumer.count_emptied()
 
     # Acknowledging
 
@@ -231,6 +240,11 @@ class Group:
 
     # Folding
 
+    def fold_old(self) -> None:
+        """There are so many pending entries that the oldest deliveries are folded."""
+        for delivery in self.pending.fold_old():
+            self.count_emptied(delivery)
+
     def unfold_names(self, names: list[bytes]) -> None:
         """Something other than reading is about to happen to these entries."""
         pending = self.pending
@@ -239,15 +253,65 @@ class Group:
                 if name not in pending.unfolded:
                     fold = pending.find_fold(name)
                     if fold is not None:
-                        self.unfold(fold.delivery)
+                        self.unfold(fold)
 
-    def unfold(self, delivery: Delivery) -> None:
-        names = self.pending.unfold(delivery)
-        consumer = delivery.consumer
-        if self.order is not None and names:
-            self.extend_order(self.order, names)
-        if consumer is not None and consumer.order is not None and names:
-            self.extend_consumer_order(consumer, consumer.order, names)
+    def unfold(self, fold: Fold) -> None:
+        place = self.place_of(fold.deliveries[0]) if fold.is_joined else 0
+        deliveries = self.pending.unfold(fold)
+        if fold.is_joined:
+            self.part(place, fold.deliveries, deliveries)
+        for delivery in deliveries:
+            consumer = delivery.consumer
+            if self.order is not None:
+                self.extend_order(self.order, delivery.names)
+            if consumer is not None and consumer.order is not None:
+                self.extend_consumer_order(consumer, consumer.order, delivery.names)
+
+    def place_of(self, delivery: Delivery) -> int:
+        """Where a delivery with something left stands among all."""
+        self.sort_times()
+        place = bisect_left(self.deliveries, delivery.time_ms, key=delivery_time)
+        while self.deliveries[place] is not delivery:
+            place += 1
+        return place
+
+    def part(self, place: int, joined: list[Delivery], deliveries: list[Delivery]) -> None:
+        """Deliveries that were folded together are filed again, where the first of those is that stood for them."""
+        self.emptied += len(joined)
+        filed = self.deliveries
+        behind = len(filed) - place
+        filed.rotate(-place)
+        while behind and not filed[0].left:
+            filed.popleft()
+            self.emptied -= 1
+            behind -= 1
+        if behind and filed[0].time_ms < deliveries[-1].time_ms:
+            self.is_time_sorted = False
+        filed.extendleft(reversed(deliveries))
+        filed.rotate(place)
+        for delivery in deliveries:
+            if delivery.consumer is not None:
+                delivery.consumer.deliveries.append(delivery)
+        for delivery in joined:
+            if delivery.consumer is not None:
+                delivery.consumer.count_emptied()
+
+    def part_mixed(self) -> None:
+        """Unfold what is folded together although something else was delivered in between: now all are in order."""
+        self.sort_times()
+        mixed: list[Delivery] = []
+        latest: Delivery | None = None
+        for delivery in self.deliveries:
+            if not delivery.left:
+                continue
+            if latest is not None and delivery.time_ms < latest.last_ms and not are_together(latest, delivery):
+                mixed += [latest, delivery]
+            if latest is None or delivery.last_ms > latest.last_ms:
+                latest = delivery
+        for delivery in mixed:
+            if delivery.is_folded:
+                self.unfold(self.pending.fold_of(delivery))
+        self.sort_times()
 
     # Orders
 
@@ -350,13 +414,27 @@ class Group:
         Nothing may be delivered or acknowledged before the last one is taken.
         """
         self.sort_times()
-        for delivery in self.deliveries:
-            if delivery.time_ms > latest_ms:
-                break
-            if delivery.left:
+        given = 0
+        while True:
+            folded: Delivery | None = None
+            skipping = given
+            for delivery in self.deliveries:
+                if delivery.time_ms > latest_ms:
+                    return
+                if not delivery.left:
+                    continue
+                if skipping:
+                    skipping -= 1
+                    continue
                 if delivery.is_folded and not delivery.is_gone:
-                    self.unfold(delivery)
+                    folded = delivery
+                    break
+                given += 1
                 yield delivery
+            if folded is None:
+                return
+            self.unfold(self.pending.fold_of(folded))
+            self.sort_times()
 
     def names_from(self, delivery: Delivery, start: int, most: int) -> tuple[list[bytes], int]:
         """Up to `most` names that are still in the delivery, from a place on, and the place behind the last of them."""
@@ -392,3 +470,7 @@ class Group:
 
 def delivery_time(delivery: Delivery) -> int:
     return delivery.time_ms
+
+
+def are_together(one: Delivery, other: Delivery) -> bool:
+    return one.is_folded and other.is_folded and one.first_id == other.first_id
