@@ -185,11 +185,12 @@ class OrderedConsumer:
             sent_s = time.monotonic()
             try:
                 if self.source.takes:
-                    lost = await self.source.keep(list(self.runner.messages.values()))
+                    async with asyncio.timeout(self.lease_s / 2):  # A broker that hangs must not hold this up too.
+                        lost = await self.source.keep(list(self.runner.messages.values()))
                     self.contact_s = max(self.contact_s, sent_s)
                     for fence in lost:
                         self.runner.lose(fence)
-            except HeadraceError:
+            except (HeadraceError, TimeoutError):
                 pass  # The other loop meets it too.
             if self.runner.messages and time.monotonic() - self.contact_s > self.lease_s:
                 self.runner.lose_all()
@@ -198,13 +199,17 @@ class OrderedConsumer:
     async def heal(self, error: HeadraceError) -> None:
         if isinstance(error, ConnectionLost):
             await self.outage.pause(error)
-        elif is_forgotten(error):
+            return
+        if is_forgotten(error):
             events.warning("registering_again", consumer=self.name, after=error)
             self.runner.lose_all()
-            await self.register()
-        else:
-            events.error("call_refused", consumer=self.name, error=error)
-            await asyncio.sleep(REFUSED_PAUSE_S)
+            try:
+                await self.register()
+                return
+            except HeadraceError as failure:
+                error = failure
+        events.error("call_refused", consumer=self.name, error=error)
+        await asyncio.sleep(REFUSED_PAUSE_S)
 
     # The end
 

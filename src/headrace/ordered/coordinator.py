@@ -83,8 +83,9 @@ class Coordinator:
         return None if text is None else read_registered(consumer, requests.text(text))
 
     async def check_session(self, consumer: str, session: int | None) -> Registered:
+        """A later session than the one of the map: somebody has written into it, and nobody took the name over."""
         one = await self.find_registered(consumer)
-        if one is None:
+        if one is None or (session is not None and session > one.session):
             raise Refusal(404, f"Consumer {consumer!r} is not registered.", REGISTER_AGAIN)
         if session is not None and session != one.session:
             raise Refusal(409, f"Session {session} of consumer {consumer!r} has ended.", REGISTER_AGAIN)

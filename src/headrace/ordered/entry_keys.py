@@ -1,11 +1,10 @@
 """The key of an entry, as LANE.TAKE finds it: a field, or a member of the JSON object in the field `data`."""
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
-from headrace.client.results import Entry, decode_text
+from headrace.client.results import Entry, decode_text, encode_text
 
 OWN_FIELDS: Final = frozenset({"data", "id", "type", "traceparent", "tracestate"})  # Of the layout: no keys.
 LARGEST_WHOLE: Final = 2**53
@@ -25,9 +24,10 @@ def find_key(entry: Entry, key_fields: Sequence[str]) -> str:
 
 
 def read_members(data: str) -> dict[str, object]:
+    """With the reader that the broker has: both must take the same for JSON."""
     try:
-        members = msgspec.json.decode(data.encode("utf-8", "surrogateescape"))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        members = json.loads(data)
+    except (ValueError, RecursionError):
         return {}
     return members if isinstance(members, dict) else {}
 
@@ -36,6 +36,17 @@ def key_text(value: object) -> str:
     """Text as it is, a whole number in decimal, true or false; everything else is no key."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int) and abs(value) < LARGEST_WHOLE:
-        return str(value)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, float) and abs(value) < LARGEST_WHOLE and value.is_integer():
+        value = int(value)
+    if isinstance(value, int):
+        return str(value) if abs(value) < LARGEST_WHOLE else ""
+    return value if isinstance(value, str) and is_writable(value) else ""
+
+
+def is_writable(text: str) -> bool:
+    """Half a character has no place among the bytes of a key."""
+    try:
+        encode_text(text)
+    except UnicodeEncodeError:
+        return False
+    return True

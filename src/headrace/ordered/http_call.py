@@ -46,7 +46,10 @@ class Caller:
         keeps: bool = True,
     ) -> Answer:
         """Unreachable: nothing was sent. ConnectionLost: whether it took effect is unknown."""
-        place, request = make_request(method, url, body, token, keeps=keeps)
+        try:
+            place, request = make_request(method, url, body, token, keeps=keeps)
+        except (ValueError, h11.ProtocolError) as error:
+            raise Unreachable(f"{url!r} is no address: {error}.") from error
         try:
             async with asyncio.timeout(timeout_s):
                 while True:

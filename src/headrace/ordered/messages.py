@@ -18,6 +18,7 @@ from headrace.ordered.entry_keys import find_key
 from headrace.ordered.held_keys import find_tickets
 
 PAGE: Final = 100  # Entries fetched in one go.
+LONGEST_FENCE: Final = 16  # Digits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Delegation:
 def read_delegation(order: Order, consumer: str, after: int) -> Flow[Delegation]:
     """The last fence is read first: what is given later is left to the next call, so that nothing is passed over."""
     place = order_key(order.stream, order.group)
-    last: int = yield from Request(("HGET", place, "fence"), lambda reply: int(reply or 0), place).run()
+    last: int = yield from Request(("HGET", place, "fence"), read_fence, place).run()
     pending = yield from requests.pending(
         order.stream, order.group, start="-", end="+", count=MOST_CAPACITY, min_idle_ms=0, consumer=consumer
     ).run()
@@ -59,6 +60,11 @@ def read_delegation(order: Order, consumer: str, after: int) -> Flow[Delegation]
         if after < ticket.fence <= last:
             messages.append(Delegated(keys[entry.id], ticket.fence, ticket.attempts, entry))
     return Delegation(sorted(messages, key=lambda one: one.fence), held, max(after, last))
+
+
+def read_fence(reply: Any) -> int:
+    """What is none, because somebody else wrote it, is the lowest."""
+    return int(reply) if reply is not None and reply.isdigit() and len(reply) <= LONGEST_FENCE else 0
 
 
 def read_entries(stream: str, ids: list[str]) -> Flow[list[Entry]]:

@@ -8,15 +8,17 @@ from functools import partial
 from typing import Any, Final
 
 from headrace.app.retries import Bury, Retries, Retry
-from headrace.errors import ConnectionLost, HeadraceError
+from headrace.errors import ConnectionLost
 from headrace.ordered.delegated_message import OrderedMessage, Source
 from headrace.worker import events
+from headrace.worker.decide import describe
 from headrace.worker.threads import Threads
 
 Handler = Callable[[OrderedMessage], Awaitable[Any] | Any]
 
 FIRST_PAUSE_S: Final = 0.05  # Between two tries to settle.
 LONGEST_PAUSE_S: Final = 1.0
+CANCELLED_S: Final = 5.0  # For handlers that are cancelled at the end to come to one.
 
 
 class Runner:
@@ -38,6 +40,7 @@ class Runner:
         self.done = 0
         self.failed = 0
         self.refused = 0  # Settled too late: another one has the key.
+        self.is_over = False  # Handlers that go on all the same settle nothing any more.
 
     def begin(self, message: OrderedMessage) -> None:
         if message.fence in self.messages:
@@ -58,6 +61,8 @@ class Runner:
     async def run(self, message: OrderedMessage) -> None:
         try:
             settle = await self.handle(message)
+            if self.is_over:
+                return
             self.settling.add(message.fence)
             await self.settle(message, settle)
         finally:
@@ -74,7 +79,10 @@ class Runner:
                 result = await self.run_in_thread(message)
             if inspect.isawaitable(result):
                 await result
-        except Exception as error:  # Whatever a handler raises is a failed attempt.
+        except BaseException as error:  # Whatever a handler raises is a failed attempt,
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise  # but we have cancelled it.
             return partial(self.fail, message, error)
         return partial(self.acknowledge, message)
 
@@ -88,11 +96,11 @@ class Runner:
         self.done += is_done
         return is_done
 
-    async def fail(self, message: OrderedMessage, error: Exception) -> bool:
+    async def fail(self, message: OrderedMessage, error: BaseException) -> bool:
         delay_ms = self.retries.pause_ms(message.attempt, random.random())  # noqa: S311 - only spreads pauses.
         if isinstance(error, Retry) and error.after_ms is not None:
             delay_ms = error.after_ms
-        text = str(error) if isinstance(error, (Retry, Bury)) else f"{type(error).__name__}: {error}"
+        text = describe(error)
         is_failed = await self.source.fail(message, text, delay_ms, buries=isinstance(error, Bury))
         self.failed += is_failed
         events.warning("message_failed", key=message.key, id=message.id, attempt=message.attempt, error=text)
@@ -108,7 +116,7 @@ class Runner:
             except ConnectionLost:
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            except HeadraceError as error:
+            except Exception as error:  # Whatever it is, it must be told: nobody waits for this task.
                 events.error("settling_refused", key=message.key, id=message.id, error=error)
                 return  # The lease ends, and the message comes again.
         if not is_settled:
@@ -123,6 +131,7 @@ class Runner:
             for task in late:
                 task.cancel()
             if late:
-                await asyncio.wait(late)
+                await asyncio.wait(late, timeout=CANCELLED_S)
+        self.is_over = True
         if self.threads is not None:
             self.threads.close()

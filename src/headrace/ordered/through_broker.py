@@ -100,9 +100,10 @@ class ThroughBroker:
             return  # The next take meets it too, and tells.
 
     async def check_name(self, error: Fenced) -> None:
-        """Raises Superseded when another process has the name; returns when nobody has it."""
-        if any(one.name == self.consumer for one in await self.client.run(consumers(self.client._facts, self.order))):
-            raise Superseded(str(error)) from error
+        """Raises Superseded when another process has the name: its session is a later one. Else nobody has it."""
+        for one in await self.client.run(consumers(self.client._facts, self.order)):
+            if one.name == self.consumer and one.session > self.session:
+                raise Superseded(str(error)) from error
 
     async def keep(self, running: Collection[OrderedMessage]) -> list[int]:
         return await self.extend(running, only=False)
