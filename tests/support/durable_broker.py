@@ -25,8 +25,11 @@ ENOUGH = 150_000  # Promises; then all clients begin anew, so that checking them
 class DurableBroker:
     """headrace serve --dir FOLDER, again and again."""
 
-    def __init__(self, folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None, module: str = "headrace"
+    ) -> None:
         self.folder = folder
+        self.module = module
         self.options = options
         self.environment = environment
         self.port = free_port()
@@ -42,7 +45,8 @@ class DurableBroker:
 
     def launch(self) -> subprocess.Popen[str]:
         """Start it, without waiting until it is ready."""
-        command = [sys.executable, "-m", "headrace", "serve", "--dir", str(self.folder), "--port", str(self.port)]
+        kept = [] if "--memory" in self.options else ["--dir", str(self.folder)]
+        command = [sys.executable, "-m", self.module, "serve", *kept, "--port", str(self.port)]
         self.process = subprocess.Popen(
             [*command, *self.options], stderr=subprocess.PIPE, text=True, env=self.environment
         )

@@ -4,6 +4,7 @@ Neither knows a socket. Replies gather in `Call.out`; whoever owns the connectio
 must wait sets `ctx.blocked_on`; one that wakes more than the key in its Outcome calls `ctx.wake`.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from headrace.commands.debugging import Debugging
@@ -30,6 +31,7 @@ class State:
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
         "memory_asked_ms", "dropped", "keeping", "debugging", "write_refusal",
+        "on_read_fault", "on_half_done",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -64,6 +66,9 @@ class State:
         self.keeping = Keeping(now_ms // 1000)
         self.debugging = Debugging()
         self.write_refusal = ""  # Why no command may write; empty: they may.
+        # Told of faults of ours. None: whoever called a command is.
+        self.on_read_fault: Callable[[Exception], None] | None = None  # A command that only reads; it is answered.
+        self.on_half_done: Callable[[Exception], None] | None = None  # A change may be half done.
         self.dropped_listeners = 0  # Clients closed because too much waited for them.
         self.memory_used = 0  # At most: the last estimate, and all that was written since (commands/memory_limit.py).
         self.memory_asked_ms = 0
@@ -89,6 +94,11 @@ class State:
         self.write_refusal = reason
         for call in self.clients.values():
             call.refresh_gate()
+
+    def note_half_done(self, error: Exception) -> None:
+        """What is in memory may not be what the journal will have."""
+        if self.on_half_done is not None:
+            self.on_half_done(error)
 
     def apply_settings(self) -> None:
         """Settings have changed: tell those who keep one at hand."""

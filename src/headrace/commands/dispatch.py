@@ -16,7 +16,7 @@ from headrace.commands.publishing import notice_missed, publish_events
 from headrace.commands.spec import TABLE, Command, find_command
 from headrace.engine.keyspace import QUEUE_TYPE, type_name
 from headrace.engine.waiters import NO_TIME, Waiter
-from headrace.errors import CommandError
+from headrace.errors import CommandError, JournalError
 from headrace.wire.encoder import QUEUED, encode_error, encode_null_array
 
 LARGE_REPLY_BYTES: Final = 256 * 1024  # A reply of this size leaves before the client's next command runs.
@@ -43,43 +43,59 @@ def execute(ctx: Call, argv: list[bytes]) -> None:
     """Run one command of a client."""
     command = TABLE.get(argv[0])
     try:
-        size = len(argv)
-        if command is None or command.handler is None or size < command.least or size > command.most:
-            command = check_or_spoil(ctx, argv)
-        ctx.last_command = command.full_name
-        if ctx.is_gated:
-            execute_gated(ctx, command, argv)
+        try:
+            size = len(argv)
+            if command is None or command.handler is None or size < command.least or size > command.most:
+                command = check_or_spoil(ctx, argv)
+            ctx.last_command = command.full_name
+            if ctx.is_gated:
+                execute_gated(ctx, command, argv)
+                return
+            # From here on `run`, written out: 150 ns a command in plain Python (bench/broker.py).
+            command.calls += 1
+            outcome = command.handler(ctx, argv)  # type: ignore[misc]  # Checked above.
+        except CommandError as error:
+            refuse(ctx, command, str(error))
             return
-        # From here on `run`, written out: 150 ns a command in plain Python (bench/broker.py).
-        command.calls += 1
-        outcome = command.handler(ctx, argv)  # type: ignore[misc]  # Checked above.
-    except CommandError as error:
-        refuse(ctx, command, str(error))
-        return
-    state = ctx.state
-    if state.dropped:
-        state.note_expired()  # Before the command's own record: it may have made the key anew.
-    record = outcome.record
-    if record is not None:
-        state.changes += 1
-        if record:
-            state.records.append(record)
-        if state.watched:
-            touch_keys(ctx, command, argv)
-    reply = outcome.reply
-    if reply:
-        ctx.out.append(reply)
-        if command.may_be_large and len(reply) > LARGE_REPLY_BYTES:
-            ctx.is_draining = True
-            ctx.is_halted = True
-    elif ctx.blocked_on is not None:
-        block(ctx)
-    if state.event_kinds:
-        tell_events(ctx, command, argv)
-    if state.waiting_keys and outcome.wake is not None:
-        state.wakes.append((ctx.db.number, outcome.wake))
-    if state.wakes:
-        serve_waiters(state, ctx.now_ms)
+        except Exception as error:
+            refuse(ctx, command, describe_fault(ctx.state, command, error))
+            return
+        state = ctx.state
+        if state.dropped:
+            state.note_expired()  # Before the command's own record: it may have made the key anew.
+        record = outcome.record
+        if record is not None:
+            state.changes += 1
+            if record:
+                state.records.append(record)
+            if state.watched:
+                touch_keys(ctx, command, argv)
+        reply = outcome.reply
+        if reply:
+            ctx.out.append(reply)
+            if command.may_be_large and len(reply) > LARGE_REPLY_BYTES:
+                ctx.is_draining = True
+                ctx.is_halted = True
+        elif ctx.blocked_on is not None:
+            block(ctx)
+        if state.event_kinds:
+            tell_events(ctx, command, argv)
+        if state.waiting_keys and outcome.wake is not None:
+            state.wakes.append((ctx.db.number, outcome.wake))
+        if state.wakes:
+            serve_waiters(state, ctx.now_ms)
+    except Exception as error:  # A fault of ours, in the midst of a change.
+        ctx.state.note_half_done(error)
+        raise
+
+
+def describe_fault(state: State, command: Command | None, error: Exception) -> str:
+    """The reply to a command that met a fault of ours. Raised again, unless the command only reads."""
+    is_read = command is not None and "write" not in command.flags and command.group != "transactions"
+    if state.on_read_fault is None or not is_read or isinstance(error, JournalError):
+        raise error
+    state.on_read_fault(error)
+    return f"ERR internal error: {error!r}. This is a fault of headrace; nothing was changed"
 
 
 def run(ctx: Call, command: Command, argv: list[bytes]) -> Outcome:
@@ -387,6 +403,9 @@ def retry(state: State, waiter: Waiter, now_ms: int) -> None:
     except CommandError as error:
         count_error(state, command, str(error))
         unblock(state, call, encode_error(str(error)))
+        return
+    except Exception as error:
+        unblock(state, call, encode_error(describe_fault(state, command, error)))
         return
     finally:
         call.is_retrying = False

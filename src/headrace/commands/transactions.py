@@ -5,7 +5,7 @@ nothing in between; nothing inside a transaction waits. A watched key that chang
 """
 
 from headrace.commands.call import Call
-from headrace.commands.dispatch import check, count_error, run
+from headrace.commands.dispatch import check, count_error, describe_fault, run
 from headrace.commands.outcome import OK, Outcome
 from headrace.commands.spec import command, key, many
 from headrace.errors import CommandError
@@ -59,6 +59,8 @@ def run_queued(ctx: Call, argv: list[bytes]) -> bytes:
     except CommandError as error:
         count_error(ctx.state, command_, str(error))
         return encode_error(str(error))
+    except Exception as error:
+        return encode_error(describe_fault(ctx.state, command_, error))
     if outcome.wake is not None:
         ctx.wake(ctx.db.number, outcome.wake)
     return outcome.reply

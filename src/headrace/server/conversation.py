@@ -147,13 +147,24 @@ class Conversations:
 
     def tick(self, now_ms: int) -> None:
         """Serve those who waited until now."""
-        tick(self.state, now_ms)
+        try:
+            tick(self.state, now_ms)
+        except Exception as error:  # A fault of ours.
+            self.state.note_half_done(error)
+            raise
 
     def drop_expired(self, now_ms: int) -> None:
         """Remove keys whose time has come."""
-        state = self.state
-        if not state.debugging.expires_actively:
+        if not self.state.debugging.expires_actively:
             return
+        try:
+            self.drop_due(now_ms)
+        except Exception as error:  # As above.
+            self.state.note_half_done(error)
+            raise
+
+    def drop_due(self, now_ms: int) -> None:
+        state = self.state
         for database in state.databases:
             for _ in range(EXPIRY_ROUNDS if database.expires_ms else 0):
                 before = len(database.expires_ms)

@@ -42,6 +42,7 @@ class HostedBroker(InProcessBroker):
         self.listener = Listener(self.conversations, self.now_ms)
         self.keeper = Keeper(self.durability, self.listener)
         self.keeper.failed.add_done_callback(self.after_failure)
+        self.state.on_half_done = self.after_fault
         self.check_inboxes()
 
     # Calls in this process
@@ -144,6 +145,16 @@ class HostedBroker(InProcessBroker):
             lost = ConnectionLost(f"a call of {self.name} was interrupted; whether it took effect is unknown.")
             self.end(error if isinstance(error, JournalError) else lost)
             self.selector.send(self.loop, self.fail_keeper)
+
+    def after_fault(self, error: Exception) -> None:
+        """A command of either side met a fault of ours."""
+        self.give_up(error)
+        try:
+            is_in_loop = asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            is_in_loop = False
+        if is_in_loop:
+            self.fail_keeper()  # At once: the attached must not be answered before the errand runs.
 
     def fail_keeper(self) -> None:
         error = self.failure if isinstance(self.failure, JournalError) else JournalError(str(self.failure))

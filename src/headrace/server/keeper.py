@@ -40,6 +40,7 @@ class Keeper:
         self.syncing_log: asyncio.Future[None] | None = None
         self.not_before_s = 0.0
         listener.commit = self.commit
+        listener.state.on_half_done = self.fail_after
         self.timers: dict[str, Any] = {}
         self.set_timer("look", LOOK_S, self.look)
         self.set_timer("sync", SYNC_S, self.sync)
@@ -79,6 +80,12 @@ class Keeper:
             self.failed.set_exception(error)
         for connection in list(self.listener.connections.values()):
             connection.transport.abort()
+
+    def fail_after(self, error: Exception) -> None:
+        """A command met a fault of ours, perhaps in the midst of a change, of which the journal knows nothing."""
+        text = f"a command failed as none should ({error!r}), and what it left in memory cannot be trusted"
+        advice = "Nothing that was answered is lost: start the broker again, and please report this"
+        self.fail(error if isinstance(error, JournalError) else JournalError(f"{text}. {advice}"))
 
     def retry(self) -> None:
         del self.timers["retry"]

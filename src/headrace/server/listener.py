@@ -28,6 +28,7 @@ class Listener:
     def __init__(self, conversations: Conversations, now_ms: Callable[[], int]) -> None:
         self.conversations = conversations
         self.state = conversations.state
+        self.state.on_read_fault = self.tell_fault
         self.now_ms = now_ms
         self.loop: Any = asyncio.get_running_loop()
         self.connections: dict[int, Connection] = {}
@@ -117,6 +118,10 @@ class Listener:
             self.hold()
             return False
         return True
+
+    def tell_fault(self, error: Exception) -> None:
+        """A command that only reads met a fault of ours: its client gets an error, and here is where it was."""
+        self.loop.call_exception_handler({"message": "a command failed", "exception": error})
 
     def give_up(self, connection: "Connection", error: Exception) -> None:
         """A bug met by one client is not to keep the others waiting."""
