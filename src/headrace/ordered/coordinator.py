@@ -1,25 +1,30 @@
 """What consumers ask of the coordinator: to register, to acknowledge, to say what went wrong, to see what they have.
 
-It remembers nothing but signs of life (roster.py). Each request is one atomic step on the broker, or a look and then
-one step that is refused when what was seen has changed meanwhile.
+It decides nothing by what it remembers, which is signs of life (roster.py) and what it took for whom (granted.py). Each
+request is one atomic step on the broker, or a look and then one step that is refused when what was seen has changed
+meanwhile.
 """
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from headrace.client import lane_steps, requests
 from headrace.client.async_client import AsyncClient
+from headrace.client.flow import Flow
 from headrace.client.lane_keys import LANES
-from headrace.client.lane_views import KeyInfo, Registered, info_key, read_registered
+from headrace.client.lane_views import KeyInfo, Registered, info_key
 from headrace.client.requests import Request
 from headrace.client.results import encode_text
 from headrace.ordered.bodies import BY_CALLS, MOST_ERROR_BYTES, Acknowledge, Fail, Register, Sign, key_of
-from headrace.ordered.delegating import IDLE_S, Delegator
+from headrace.ordered.delegating import IDLE_S, Delegator, all_of
+from headrace.ordered.granted import Remembered
 from headrace.ordered.master_settings import MasterSettings
-from headrace.ordered.messages import read_delegation, show_delegation
+from headrace.ordered.messages import read_delegation, registered_request, show_delegation
 from headrace.ordered.refusal import Refusal
 from headrace.ordered.roster import Roster, is_delegated
+from headrace.ordered.settling import Settler
 
 MOST_CONSUMERS: Final = 1000
 REGISTER_AGAIN: Final = "Register again: POST /api/consumers/register."
@@ -32,6 +37,7 @@ class Coordinator:
         self.order = settings.order
         self.roster = roster
         self.delegator = delegator
+        self.settler = Settler(client, self.order, delegator, keeps=not settings.deletes)
         self.waiting: dict[str, int] = {}  # Long polls, by consumer.
 
     # Consumers
@@ -64,7 +70,8 @@ class Coordinator:
 
     async def heartbeat(self, body: Sign) -> dict[str, Any]:
         one = await self.check_session(body.consumer, body.session)
-        await self.note(one)
+        self.roster.note(one.name, one.session)
+        await self.tell_heartbeat(one)
         return {"consumer": one.name, "session": one.session, "lease_ms": self.order.settings.lease_ms}
 
     async def leave(self, body: Sign) -> dict[str, Any]:
@@ -78,22 +85,24 @@ class Coordinator:
         return {"consumer": one.name, "given_back": keys}
 
     async def find_registered(self, consumer: str) -> Registered | None:
-        argv = ("HGET", self.order.consumers, encode_text(consumer))
-        text = await self.client.run(Request(argv, lambda reply: reply, self.order.consumers, is_repeatable=True).run())
-        return None if text is None else read_registered(consumer, requests.text(text))
+        return await self.client.run(self.registered_as(consumer))
+
+    def registered_as(self, consumer: str) -> Flow[Registered | None]:
+        return registered_request(self.order, consumer).run()
 
     async def check_session(self, consumer: str, session: int | None) -> Registered:
+        return self.check_registered(await self.find_registered(consumer), consumer, session)
+
+    def check_registered(self, one: Registered | None, consumer: str, session: int | None) -> Registered:
         """A later session than the one of the map: somebody has written into it, and nobody took the name over."""
-        one = await self.find_registered(consumer)
         if one is None or (session is not None and session > one.session):
             raise Refusal(404, f"Consumer {consumer!r} is not registered.", REGISTER_AGAIN)
         if session is not None and session != one.session:
             raise Refusal(409, f"Session {session} of consumer {consumer!r} has ended.", REGISTER_AGAIN)
         return one
 
-    async def note(self, one: Registered) -> None:
-        """A sign of life, here and on the broker."""
-        self.roster.note(one.name, one.session)
+    async def tell_heartbeat(self, one: Registered) -> None:
+        """On the broker, for people and other coordinators to see."""
         lease_ms = self.order.settings.lease_ms
         await self.client.run(
             lane_steps.extend(self.client._facts, self.order, one.name, one.session, lease_ms, [])
@@ -104,24 +113,22 @@ class Coordinator:
     async def acknowledge(self, body: Acknowledge) -> dict[str, Any]:
         """Done, by whoever holds the key and for the message that is its first. Again: already done."""
         key = key_of(body)
-        fence = await self.find_fence(body, key)
-        if fence is not None:
-            done = lane_steps.Done(key, fence, [body.message_id])
-            if await self.settle(done):
-                return self.answer(body, key, "acknowledged")
+        if await self.settle(body, key, lambda fence: lane_steps.Done(key, fence, [body.message_id])):
+            return self.answer(body, key, "acknowledged")
         await self.explain(body, key)
         return {**self.answer(body, key, "acknowledged"), "already": True}
 
     async def fail(self, body: Fail) -> dict[str, Any]:
         key = key_of(body)
-        fence = await self.find_fence(body, key)
-        if fence is not None:
-            error = body.error.encode("utf-8", "surrogateescape")[:MOST_ERROR_BYTES].decode("utf-8", "ignore")
-            clause: lane_steps.Clause = lane_steps.Fail(key, fence, body.message_id, body.delay_ms, error)
+        error = body.error.encode("utf-8", "surrogateescape")[:MOST_ERROR_BYTES].decode("utf-8", "ignore")
+
+        def clause(fence: int) -> lane_steps.Clause:
             if body.bury:
-                clause = lane_steps.Bury(key, fence, body.message_id, error, "")
-            if await self.settle(clause):
-                return self.answer(body, key, "failed")
+                return lane_steps.Bury(key, fence, body.message_id, error, "")
+            return lane_steps.Fail(key, fence, body.message_id, body.delay_ms, error)
+
+        if await self.settle(body, key, clause):
+            return self.answer(body, key, "failed")
         await self.explain(body, key)
         raise Refusal(409, f"Message {body.message_id} is done already.", "Go on with the next one.")
 
@@ -134,30 +141,34 @@ class Coordinator:
             "already": False,
         }
 
-    async def settle(self, clause: lane_steps.Clause) -> bool:
-        step = lane_steps.settle(self.client._facts, self.order, [clause], keep=not self.settings.deletes)
-        [is_settled] = await self.client.run(step)
-        self.delegator.wake.set()
-        return is_settled
+    async def settle(self, body: Acknowledge | Fail, key: str, clause: Callable[[int], lane_steps.Clause]) -> bool:
+        """Under the fence that was given with the message; when that is not known here, the broker is asked for it."""
+        known = self.delegator.granted.find(body.consumer, key)
+        if known is not None and is_meant(known, body):
+            self.roster.note(body.consumer, known.session)
+            if await self.settler.settle(body.consumer, clause(known.fence)):
+                self.delegator.granted.forget(body.consumer, key, known.fence)
+                return True
+        fence = await self.find_fence(body, key)
+        return fence is not None and await self.settler.settle(body.consumer, clause(fence))
 
     async def find_fence(self, body: Acknowledge | Fail, key: str) -> int | None:
         """The one to settle under; None when the consumer does not hold the key with this message first."""
-        registered = await self.find_registered(body.consumer)
+        looks = (self.registered_as(body.consumer), info_key(self.client._facts, self.order, key))
+        registered, found = await self.client.run(all_of(*looks))
         if registered is not None:
             if body.session is not None and body.session != registered.session:
                 raise Refusal(409, f"Session {body.session} of {body.consumer!r} has ended.", REGISTER_AGAIN)
             if is_delegated(registered):
                 self.roster.note(registered.name, registered.session)
-        found = await self.client.run(info_key(self.client._facts, self.order, key))
         if not is_held_by(found, body.consumer, body.message_id):
             return None
-        assert found is not None
         return found.ticket.fence if body.fence in (None, found.ticket.fence) else None
 
     async def explain(self, body: Acknowledge | Fail, key: str) -> None:
         """Returns when the message is done already; raises when it is somebody else's, or nobody's yet."""
         stream, group = self.order.stream, self.order.group
-        entry_id = body.message_id if "-" in body.message_id else f"{body.message_id}-0"
+        entry_id = full_id(body.message_id)
         pending = await self.client.run(
             requests.pending(
                 stream, group, start=entry_id, end=entry_id, count=1, min_idle_ms=0, consumer=None
@@ -178,7 +189,7 @@ class Coordinator:
         if ticket is None:
             raise Refusal(409, f"Message {body.message_id} is pending, but not under the key {key!r}.", how)
         if ticket.state == "held" and ticket.consumer == body.consumer:
-            if found is not None and found.ids[:1] != [body.message_id]:
+            if found is not None and found.ids[:1] != [full_id(body.message_id)]:
                 raise Refusal(409, f"Message {body.message_id} is not the first of {key!r}.", "Begin with the first.")
             raise Refusal(409, f"Fence {body.fence} of {key!r} has ended; {ticket.fence} is the one now.", how)
         holder = f"with {ticket.consumer!r}" if ticket.state == "held" else ticket.state
@@ -203,19 +214,22 @@ class Coordinator:
     async def messages(self, consumer: str, session: int | None, after: int, wait_s: float) -> dict[str, Any]:
         """What was given to the consumer after this fence; waits for it. The call is a sign of life."""
         deadline_s = time.monotonic() + wait_s
-        one = await self.check_session(consumer, session)
-        await self.note(one)
         arrival = self.delegator.arrivals.setdefault(consumer, asyncio.Event())
         self.waiting[consumer] = self.waiting.get(consumer, 0) + 1
         try:
             while True:
                 arrival.clear()
-                found = await self.client.run(read_delegation(self.order, consumer, after))
+                known = self.delegator.granted.all_of(consumer)
+                one, found = await self.client.run(read_delegation(self.order, consumer, after, known))
+                one = self.check_registered(one, consumer, session)
+                session = one.session
+                self.roster.note(one.name, one.session)
+                if self.roster.is_to_be_told(one.name, one.session):
+                    await self.tell_heartbeat(one)
                 left_s = deadline_s - time.monotonic()
                 if found.messages or left_s <= 0:
+                    self.delegator.granted.note_told(consumer, [message.key for message in found.messages])
                     return {**show_delegation(found), "session": one.session}
-                one = await self.check_session(consumer, one.session)
-                self.roster.note(one.name, one.session)
                 await wait_for(arrival, min(left_s, IDLE_S, self.order.settings.lease_ms / 3000))
         finally:
             self.waiting[consumer] -= 1
@@ -223,11 +237,20 @@ class Coordinator:
                 del self.waiting[consumer], self.delegator.arrivals[consumer]
 
 
+def is_meant(known: Remembered, body: Acknowledge | Fail) -> bool:
+    """Whether a consumer speaks of this grant."""
+    is_same = known.id == full_id(body.message_id) and body.fence in (None, known.fence)
+    return is_same and body.session in (None, known.session)
+
+
 def is_held_by(found: KeyInfo | None, consumer: str, message_id: str) -> bool:
     if found is None or found.ticket.state != "held":
         return False
-    entry_id = message_id if "-" in message_id else f"{message_id}-0"
-    return found.ticket.consumer == consumer and found.ids[:1] == [entry_id]
+    return found.ticket.consumer == consumer and found.ids[:1] == [full_id(message_id)]
+
+
+def full_id(message_id: str) -> str:
+    return message_id if "-" in message_id else f"{message_id}-0"
 
 
 def parts_of(entry_id: str) -> tuple[int, int]:

@@ -1,52 +1,41 @@
 """Takes keys on behalf of consumers that do not take for themselves, up to their capacity.
 
-Several coordinators may do this for the same consumer: they use the session that stands in the map of consumers. So
-that two of them never fill the same room twice, each has its turn: a key of the broker that lives for two seconds at
-the most. The turn guards the capacity only. The order needs no guard, since a key is given to one consumer at a time
-whoever takes it; a coordinator that was stopped in the middle of its turn gives back what it took too late.
+Several coordinators may do this for the same consumer: they use the session that stands in the map of consumers, and
+the broker counts what the consumer holds, whoever took it. A consumer gets one message of a key at a time: what it has
+pending is what it holds.
 
-A consumer gets one message of a key at a time: what it has pending is what it holds.
+Who has acknowledged something is given the next in the same call to the broker (settling.py). The rounds here are for
+all else: new entries, consumers that came, leases that ended.
 """
 
 import asyncio
-import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 from headrace.client import lane_steps, requests
 from headrace.client.async_client import AsyncClient
-from headrace.client.flow import Flow
-from headrace.client.flows import Facts, beside
+from headrace.client.flow import Flow, together
 from headrace.client.lane_keys import Order
-from headrace.client.lane_steps import Back
+from headrace.client.lane_steps import Taken
 from headrace.client.lane_views import Registered, consumers
 from headrace.client.requests import Request
 from headrace.errors import Fenced, HeadraceError
-from headrace.ordered.held_keys import held_keys, server_time_ms
+from headrace.ordered.granted import Granted
 from headrace.ordered.roster import Roster, is_delegated
 
-TURN_MS: Final = 2000
-OTHER_TURN_MS: Final = 50  # How long to leave a consumer to another coordinator.
+AGAIN_MS: Final = 5  # Until the next round, when the broker has more and gave nothing.
 IDLE_S: Final = 1.0  # How often to look when nothing calls for it.
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What became of one attempt to take."""
-
-    count: int
-    wait_ms: int | None
-    is_elsewhere: bool = False  # Another coordinator has the turn.
 
 
 class Delegator:
     """One loop: who has room, take for them, wait until something changes."""
 
-    def __init__(self, client: AsyncClient, order: Order, roster: Roster, name: str) -> None:
+    def __init__(self, client: AsyncClient, order: Order, roster: Roster) -> None:
         self.client = client
         self.order = order
         self.roster = roster
-        self.name = name
+        self.granted = Granted()
+        self.registered: dict[str, Registered] = {}  # Those to take for, as the last round found them.
         self.wake = asyncio.Event()
         self.reading: asyncio.Task[None] | None = None
         self.is_waiting = False  # For an entry.
@@ -55,50 +44,81 @@ class Delegator:
         self.arrivals: dict[str, asyncio.Event] = {}  # By consumer: set when something was taken for it.
         self.first = 0  # Whose turn it is to be first, so that all get their share.
 
+    # Rounds
+
     async def round(self) -> bool:
         """Fill all the room there is. Whether it stopped because nothing is left to give, and not for want of room."""
-        registered = await self.client.run(consumers(self.client._facts, self.order))
-        self.roster.forget_others(registered)
-        pending = await self.client.run(requests.pending_summary(self.order.stream, self.order.group).run())
-        alive = [one for one in registered if is_delegated(one) and self.roster.is_alive(one)]
-        room = {one: one.capacity - pending.by_consumer.get(one.name, 0) for one in alive}
-        full = {one.name: one for one in alive if room[one] <= 0}
-        if full and not await self.client.run(has_tickets(self.order)):
-            # Somebody deleted the map: nobody can settle what they hold, so they would stay full for ever.
-            await self.client.run(lane_steps.rebuild(self.client._facts, self.order))
-            self.wait_ms = OTHER_TURN_MS
-            return False
-        if full:
-            for name in await self.client.run(expired_holders(self.order)):
-                if name in full:
-                    room[full[name]] += 1
-        waiting = [one for one in alive if room[one] > 0]
-        self.first += 1
-        start = self.first % max(1, len(waiting))
-        waiting = waiting[start:] + waiting[:start]
-        while waiting:
-            for one in list(waiting):
-                share = room[one] if len(waiting) == 1 else max(1, room[one] // 4)
-                given = await self.take_for(one, share)
-                room[one] -= given.count
-                if not given.is_elsewhere and given.count < share and given.wait_ms != 0:
-                    self.wait_ms = given.wait_ms
-                    return True
-                if given.is_elsewhere or room[one] <= 0:
-                    waiting.remove(one)
-        self.wait_ms = OTHER_TURN_MS if any(free > 0 for free in room.values()) else None
+        room = await self.find_room()
+        shares = share_out(room, least=1)  # Who has none is asked too: leases that are over end by that.
+        while shares:
+            outcomes = await self.take_for(shares)
+            drained = [one for one, outcome in outcomes.items() if is_drained(outcome, shares[one])]
+            if drained:
+                self.wait_ms = outcomes[drained[-1]].wait_ms
+                return True
+            room = {one: room[one] - len(taken.grants) for one, taken in outcomes.items()}
+            shares = share_out(room, least=0)
+            if not any(taken.grants for taken in outcomes.values()):
+                self.wait_ms = AGAIN_MS if shares else None
+                return False
+        self.wait_ms = None
         return False
 
-    async def take_for(self, one: Registered, most: int) -> Given:
-        try:
-            given = await self.client.run(take_in_turn(self.client._facts, self.order, one, most, self.name))
-        except Fenced:  # It registered again, or left: the next round knows.
-            return Given(0, None, is_elsewhere=True)
-        if given.count:
-            self.given += given.count
+    async def find_room(self) -> dict[Registered, int]:
+        """Those who are alive and taken for, and how many keys more they may hold."""
+        exists = Request(("EXISTS", self.order.tickets), bool, self.order.tickets, is_repeatable=True)
+        summary = requests.pending_summary(self.order.stream, self.order.group)
+        flows = (consumers(self.client._facts, self.order), summary.run(), exists.run())
+        registered, pending, has_tickets = await self.client.run(all_of(*flows))
+        self.roster.forget_others(registered)
+        self.registered = {one.name: one for one in registered if is_delegated(one) and one.capacity > 0}
+        self.granted.forget_others(self.registered)
+        alive = [one for one in self.registered.values() if self.roster.is_alive(one)]
+        self.first += 1
+        start = self.first % max(1, len(alive))
+        room = {one: one.capacity - pending.by_consumer.get(one.name, 0) for one in alive[start:] + alive[:start]}
+        if not has_tickets and any(free <= 0 for free in room.values()):
+            # Somebody deleted the map: nobody can settle what they hold, so they would stay full for ever.
+            await self.client.run(lane_steps.rebuild(self.client._facts, self.order))
+        return room
+
+    async def take_for(self, shares: Mapping[Registered, int]) -> dict[Registered, Taken]:
+        """In one round trip. Those whose session has ended meanwhile are left out."""
+        outcomes = await self.client.run(together(*[self.take(one, most) for one, most in shares.items()]))
+        found: dict[Registered, Taken] = {}
+        for one, outcome in zip(shares, outcomes, strict=True):
+            if isinstance(outcome, HeadraceError) and not isinstance(outcome, Fenced):
+                raise outcome
+            if isinstance(outcome, Taken):
+                found[one] = outcome
+                self.note(one, outcome)
+        return found
+
+    def take(self, one: Registered, most: int) -> Flow[Taken]:
+        lease_ms = self.order.settings.lease_ms
+        return lane_steps.take(self.client._facts, self.order, one.name, one.session, lease_ms, most, 1, one.capacity)
+
+    def note(self, one: Registered, taken: Taken) -> None:
+        if taken.grants:
+            self.granted.note(one, taken.grants)
+            self.given += len(taken.grants)
             if event := self.arrivals.get(one.name):
                 event.set()
-        return given
+
+    # Between rounds
+
+    def find_alive(self, consumer: str) -> Registered | None:
+        """One that may be given something now."""
+        one = self.registered.get(consumer)
+        return one if one is not None and self.roster.is_alive(one) else None
+
+    def note_between(self, one: Registered, wanted: int, outcome: Any) -> None:
+        """What came of taking for a consumer that has just become free. A round sees to all that is not plain."""
+        if isinstance(outcome, Taken):
+            self.note(one, outcome)
+        is_plain = isinstance(outcome, Taken) and (len(outcome.grants) == wanted or self.is_waiting)
+        if not is_plain:
+            self.wake.set()
 
     async def wait(self, *, is_drained: bool) -> None:
         """Until an entry comes, a consumer calls, or the time that the broker told."""
@@ -130,53 +150,23 @@ class Delegator:
             await asyncio.gather(self.reading, return_exceptions=True)
 
 
-def take_in_turn(facts: Facts, order: Order, one: Registered, most: int, who: str) -> Flow[Given]:
-    turn = beside(order.stream, f"{order.group}:turn:{one.name}")
-    start_s = time.monotonic()
-    batch: list[Request[Any]] = [
-        Request(("SET", turn, who, "NX", "PX", TURN_MS), lambda reply: reply is not None, turn),
-        Request(
-            ("XPENDING", order.stream, order.group, "-", "+", max(1, one.capacity), one.name), len, order.stream
-        ),
-    ]  # fmt: skip
-    replies = yield batch
-    for reply in replies:
-        if isinstance(reply, HeadraceError):
-            raise reply
-    is_ours, held = replies
-    if not is_ours:
-        return Given(0, OTHER_TURN_MS, is_elsewhere=True)
-    if held >= one.capacity:
-        held -= (yield from expired_holders(order)).count(one.name)
-    keys = min(most, one.capacity - held)
-    if keys <= 0:
-        yield from end_turn(turn, start_s)
-        return Given(0, OTHER_TURN_MS, is_elsewhere=True)
-    taken = yield from lane_steps.take(facts, order, one.name, one.session, order.settings.lease_ms, keys, 1)
-    if not is_within_turn(start_s):
-        backs = [Back(grant.key, grant.fence) for grant in taken.grants]
-        yield from lane_steps.settle(facts, order, backs)
-        return Given(0, OTHER_TURN_MS, is_elsewhere=True)
-    yield from end_turn(turn, start_s)
-    return Given(len(taken.grants), taken.wait_ms)
+def share_out(room: Mapping[Registered, int], least: int) -> dict[Registered, int]:
+    """A part of each one's room, so that the first does not get all there is."""
+    if len(room) == 1:
+        shares = {one: max(least, free) for one, free in room.items()}
+    else:
+        shares = {one: max(least if free <= 0 else 1, free // 4) for one, free in room.items()}
+    return {one: share for one, share in shares.items() if share > 0}
 
 
-def expired_holders(order: Order) -> Flow[list[str]]:
-    """Who holds a key whose lease is over; a name per key. They keep it until somebody takes, and that may be they."""
-    now_ms = yield from server_time_ms(order)
-    found = yield from held_keys(order, now_ms - 1)
-    return [one.ticket.consumer for one in found]
+def is_drained(taken: Taken, wanted: int) -> bool:
+    return len(taken.grants) < wanted and taken.wait_ms != 0
 
 
-def has_tickets(order: Order) -> Flow[int]:
-    return (yield from Request(("EXISTS", order.tickets), requests.number, order.tickets, is_repeatable=True).run())
-
-
-def end_turn(turn: str, start_s: float) -> Flow[None]:
-    """Let others go on at once. One that is nearly over ends by itself: it might be another's by now."""
-    if is_within_turn(start_s):
-        yield from Request(("DEL", turn), bool, turn).run()
-
-
-def is_within_turn(start_s: float) -> bool:
-    return (time.monotonic() - start_s) * 1000 < TURN_MS / 2
+def all_of(*flows: Flow[Any]) -> Flow[list[Any]]:
+    """Together; the first error ends it."""
+    results = yield from together(*flows)
+    for result in results:
+        if isinstance(result, HeadraceError):
+            raise result
+    return results

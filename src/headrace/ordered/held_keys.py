@@ -47,11 +47,13 @@ def held_keys(order: Order, until_ms: int | None = None) -> Flow[list[HeldKey]]:
 
 def find_tickets(order: Order, keys: Sequence[str]) -> Flow[list[tuple[str, Ticket]]]:
     """Those that there are."""
-    if not keys:
-        return []
+    return (yield from tickets_request(order, keys).run()) if keys else []
+
+
+def tickets_request(order: Order, keys: Sequence[str]) -> Request[list[tuple[str, Ticket]]]:
+    """Of at least one key."""
     argv: tuple[Word, ...] = ("HMGET", order.tickets, *map(encode_text, keys))
-    texts: list[Any] = yield from Request(argv, list, order.tickets, is_repeatable=True).run()
-    return list(pair_tickets(keys, texts))
+    return Request(argv, lambda reply: list(pair_tickets(keys, reply)), order.tickets, is_repeatable=True)
 
 
 def pair_tickets(keys: Sequence[str], texts: Sequence[Any]) -> Iterator[tuple[str, Ticket]]:

@@ -41,11 +41,11 @@ class Master:
         self.name = unique_consumer_name()
         self.client = AsyncClient(url, timeout=ANSWER_S, may_host=may_host)
         self.roster = Roster(settings.lanes.lease_ms)
-        self.delegator = Delegator(self.client, self.order, self.roster, self.name)
+        self.delegator = Delegator(self.client, self.order, self.roster)
         self.keeper = Keeper(self.client, settings, self.roster)
-        coordinator = Coordinator(self.client, settings, self.roster, self.delegator)
+        self.coordinator = Coordinator(self.client, settings, self.roster, self.delegator)
         views = Views(self.client, self.order, self.roster)
-        api = Api(coordinator, views, self.health, Guard(settings.token, settings.host))
+        api = Api(self.coordinator, views, self.health, Guard(settings.token, settings.host))
         self.serving = Serving(api.app(), settings.host, settings.port, "--port")
         self.outage = Outage()
         self.loops: list[asyncio.Task[None]] = []
@@ -138,6 +138,7 @@ class Master:
         await asyncio.gather(*self.loops, return_exceptions=True)
         await self.delegator.stop()
         await self.serving.stop()
+        await self.coordinator.settler.stop()
         await self.keeper.caller.close()
         await self.client.close()
 

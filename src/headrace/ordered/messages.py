@@ -4,6 +4,7 @@ Only what somebody deleted from the stream is acknowledged on the way.
 """
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,11 +12,13 @@ from headrace.client import requests
 from headrace.client.flow import Flow
 from headrace.client.flows import send_batch
 from headrace.client.lane_keys import Order, order_key
+from headrace.client.lane_views import Registered, Ticket, read_registered
 from headrace.client.requests import Request
-from headrace.client.results import Entry
+from headrace.client.results import Entry, encode_text
 from headrace.ordered.bodies import MOST_CAPACITY
 from headrace.ordered.entry_keys import find_key
-from headrace.ordered.held_keys import find_tickets
+from headrace.ordered.granted import Remembered
+from headrace.ordered.held_keys import find_tickets, tickets_request
 
 PAGE: Final = 100  # Entries fetched in one go.
 LONGEST_FENCE: Final = 16  # Digits.
@@ -38,28 +41,60 @@ class Delegation:
     after: int  # Everything that was given up to this fence has been told.
 
 
-def read_delegation(order: Order, consumer: str, after: int) -> Flow[Delegation]:
-    """The last fence is read first: what is given later is left to the next call, so that nothing is passed over."""
+def read_delegation(
+    order: Order, consumer: str, after: int, known: Sequence[Remembered] = ()
+) -> Flow[tuple[Registered | None, Delegation]]:  # fmt: skip
+    """The consumer's registration, and what it holds. What is known of it already is not asked for once more.
+
+    The last fence is read first: what is given later is left to the next call, so that nothing is passed over. The
+    tickets are read last: what they say of messages that are pending is no older than that.
+    """
     place = order_key(order.stream, order.group)
-    last: int = yield from Request(("HGET", place, "fence"), read_fence, place).run()
-    pending = yield from requests.pending(
-        order.stream, order.group, start="-", end="+", count=MOST_CAPACITY, min_idle_ms=0, consumer=consumer
-    ).run()
-    entries = yield from read_entries(order.stream, [one.id for one in pending])
-    gone = {one.id for one in pending} - {entry.id for entry in entries}
-    if gone:  # Deleted while they were pending: they hold nothing to handle, and the next extension frees their keys.
-        yield from requests.ack(order.stream, order.group, sorted(gone)).run()
-    keys = {entry.id: find_key(entry, order.settings.keyfields) for entry in entries}
-    tickets = dict((yield from find_tickets(order, list(dict.fromkeys(keys.values())))))
+    entries = {one.id: one.entry for one in known if one.entry is not None}
+    keys = {one.id: one.key for one in known}
+    tickets = tickets_request(order, list(dict.fromkeys(keys.values())))
+    batch: list[Request[Any]] = [
+        registered_request(order, consumer),
+        Request(("HGET", place, "fence"), read_fence, place, is_repeatable=True),
+        requests.pending(
+            order.stream, order.group, start="-", end="+", count=MOST_CAPACITY, min_idle_ms=0, consumer=consumer
+        ),
+        *([tickets] if known else []),
+    ]  # fmt: skip
+    registered, last, pending, *found = yield from send_batch(batch)
+    states: dict[str, Ticket] = dict(found[0]) if found else {}
+    unread = [one.id for one in pending if one.id not in entries and is_wanted(states, keys.get(one.id), after)]
+    if unread:
+        read = yield from read_entries(order.stream, unread)
+        entries.update({entry.id: entry for entry in read})
+        new = {entry.id: find_key(entry, order.settings.keyfields) for entry in read if entry.id not in keys}
+        keys.update(new)
+        states.update((yield from find_tickets(order, list(dict.fromkeys(new.values())))))
+        if gone := [one for one in unread if one not in entries]:
+            # Deleted while they were pending: they hold nothing to handle, and the next extension frees their keys.
+            yield from requests.ack(order.stream, order.group, gone).run()
     held, messages = [], []
-    for entry in entries:
-        ticket = tickets.get(keys[entry.id])
+    for one in pending:
+        ticket = states.get(keys.get(one.id, ""))
         if ticket is None or ticket.state != "held" or ticket.consumer != consumer:
             continue
         held.append(ticket.fence)
-        if after < ticket.fence <= last:
-            messages.append(Delegated(keys[entry.id], ticket.fence, ticket.attempts, entry))
-    return Delegation(sorted(messages, key=lambda one: one.fence), held, max(after, last))
+        if after < ticket.fence <= last and one.id in entries:
+            messages.append(Delegated(keys[one.id], ticket.fence, ticket.attempts, entries[one.id]))
+    return registered, Delegation(sorted(messages, key=lambda one: one.fence), held, max(after, last))
+
+
+def is_wanted(states: dict[str, Ticket], key: str | None, after: int) -> bool:
+    """Whether an entry has to be read: for its key, or to be told."""
+    return key is None or key not in states or states[key].fence > after
+
+
+def registered_request(order: Order, consumer: str) -> Request[Registered | None]:
+    def decode(reply: Any) -> Registered | None:
+        return None if reply is None else read_registered(consumer, requests.text(reply))
+
+    argv = ("HGET", order.consumers, encode_text(consumer))
+    return Request(argv, decode, order.consumers, is_repeatable=True)
 
 
 def read_fence(reply: Any) -> int:

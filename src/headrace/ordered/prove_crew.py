@@ -35,6 +35,7 @@ class Loss:
 
     key: str
     at_ns: int
+    fence: int  # Under which it was held.
 
 
 WORKER: Final = ("worker", APP, "--shutdown-timeout", SHUTDOWN)
@@ -114,7 +115,7 @@ class Crew:
             self.pause(member)
         self.events[what] += 1
         if what != "left":
-            self.losses += [Loss(key, at_ns) for key in self.held_by(member.pid)]
+            self.losses += [Loss(key, at_ns, fence) for key, fence in self.held_by(member.pid)]
 
     def pause(self, member: subprocess.Popen[bytes]) -> None:
         seconds = self.chance.uniform(*PAUSES) * self.plan.lease_ms / 1000
@@ -129,23 +130,23 @@ class Crew:
             return [one for one in self.working() if any(f"-{one.pid}-" in name for name in names)]
         return []
 
-    def held_by(self, pid: int) -> list[str]:
-        """The keys that a process holds, as the server has it."""
+    def held_by(self, pid: int) -> list[tuple[str, int]]:
+        """The keys that a process holds, with their fences, as the server has it."""
         with suppress(HeadraceError):  # Without an answer in time, these keys are just not measured.
             return self.find_held(f"-{pid}-")
         return []
 
-    def find_held(self, part_of_name: str) -> list[str]:
-        keys: set[str] = set()
+    def find_held(self, part_of_name: str) -> list[tuple[str, int]]:
+        fences: dict[str, int] = {}
         cursor = 0
         while True:
             page = self.client.run(tickets(self.client._facts, self.plan.order, cursor))
-            keys.update(
-                key for key, ticket in page.tickets if ticket.state == "held" and part_of_name in ticket.consumer
-            )
+            for key, ticket in page.tickets:
+                if ticket.state == "held" and part_of_name in ticket.consumer:
+                    fences[key] = ticket.fence
             cursor = page.cursor
             if cursor == 0:
-                return sorted(keys)
+                return sorted(fences.items())
 
     # The end
 

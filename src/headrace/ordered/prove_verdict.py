@@ -3,7 +3,6 @@
 A line of accepted work is `number process fence attempt begin end`; prove_plan.py tells where it is kept.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -130,22 +129,28 @@ def accepted_late(works: Sequence[Work], again: Sequence[Again]) -> int:
 
 
 def stalls_s(evidence: Evidence) -> Iterator[float]:
-    """How long each lost key waited until somebody worked on it whose work was accepted.
+    """How long each lost key waited until somebody worked on it: work that was accepted, or another attempt under a
+    later fence. Such an attempt may come to nothing, as when its consumer leaves in the middle; the key went on.
 
     Where that one was lost as well, only the last loss is measured. Where the server was away, none is.
     """
-    losses: dict[str, list[int]] = {}
+    losses: dict[str, list[Loss]] = {}
     for loss in evidence.losses:
-        losses.setdefault(loss.key, []).append(loss.at_ns)
-    for key, times in losses.items():
-        times.sort()
-        begins = sorted(work.begin_ns for work in evidence.done.get(key, ()))
-        for at_ns, next_ns in zip(times, [*times[1:], None], strict=True):
-            place = bisect_right(begins, at_ns)
-            if place == len(begins):
+        losses.setdefault(loss.key, []).append(loss)
+    for lost in losses.values():
+        lost.sort(key=lambda one: one.at_ns)
+        for loss, following in zip(lost, [*lost[1:], None], strict=True):
+            again_ns = begun_again_ns(evidence, loss)
+            if again_ns is None:
                 continue
-            again_ns = begins[place]
-            is_superseded = next_ns is not None and next_ns < again_ns
-            was_away = any(begin < again_ns and at_ns < end for begin, end in evidence.outages)
+            is_superseded = following is not None and following.at_ns < again_ns
+            was_away = any(begin < again_ns and loss.at_ns < end for begin, end in evidence.outages)
             if not is_superseded and not was_away:
-                yield (again_ns - at_ns) / NANOSECONDS
+                yield (again_ns - loss.at_ns) / NANOSECONDS
+
+
+def begun_again_ns(evidence: Evidence, loss: Loss) -> int | None:
+    """None: nobody had to, the key had nothing left to do."""
+    begins = [work.begin_ns for work in evidence.done.get(loss.key, ())]
+    begins += [again.begin_ns for again in evidence.again.get(loss.key, ()) if again.fence > loss.fence]
+    return min((begin_ns for begin_ns in begins if begin_ns > loss.at_ns), default=None)

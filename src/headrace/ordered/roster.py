@@ -6,9 +6,12 @@ own goes on doing that, and without any the lease ends.
 """
 
 import time
+from typing import Any, Final
 
 from headrace.client.lane_views import Registered
 from headrace.ordered.bodies import BY_CALLS
+
+TELL_EVERY_S: Final = 1.0
 
 
 class Roster:
@@ -18,10 +21,19 @@ class Roster:
         self.lease_s = lease_ms / 1000
         self.signs: dict[tuple[str, int], float] = {}  # By name and session.
         self.failures: dict[tuple[str, int], int] = {}  # Health checks in a row.
+        self.told: dict[tuple[str, int], float] = {}  # When the broker last heard of a sign.
 
     def note(self, consumer: str, session: int) -> None:
         self.signs[consumer, session] = time.monotonic()
         self.failures.pop((consumer, session), None)
+
+    def is_to_be_told(self, consumer: str, session: int) -> bool:
+        """Whether it is time to tell the broker of a sign, for others to see. A busy consumer gives many."""
+        now_s = time.monotonic()
+        if now_s - self.told.get((consumer, session), 0.0) < min(TELL_EVERY_S, self.lease_s / 6):
+            return False
+        self.told[consumer, session] = now_s
+        return True
 
     def note_failure(self, consumer: str, session: int) -> int:
         """How many times in a row its health URL gave no good answer."""
@@ -40,10 +52,10 @@ class Roster:
     def forget_others(self, registered: list[Registered]) -> None:
         """So that it grows no larger than the map of consumers."""
         known = {(one.name, one.session) for one in registered}
-        for who in self.signs.keys() - known:
-            del self.signs[who]
-        for who in self.failures.keys() - known:
-            del self.failures[who]
+        kept: dict[tuple[str, int], Any]
+        for kept in (self.signs, self.failures, self.told):
+            for who in kept.keys() - known:
+                del kept[who]
 
 
 def is_delegated(one: Registered) -> bool:

@@ -93,12 +93,26 @@ def test_a_key_that_waits_longer_than_the_lease_and_a_second_has_stalled() -> No
 
     base = Evidence({"0": works}, {}, 0, [])
     assert stalls(base) == ("no key was in the hands of one", True)
-    assert stalls(replace(base, losses=[Loss("0", 9 * SECOND)])) == ("3.0 s at most, 1 keys", True)
-    lost = replace(base, losses=[Loss("0", 9 * SECOND - 1), Loss("0", 400 * SECOND)])
+    assert stalls(replace(base, losses=[Loss("0", 9 * SECOND, 5)])) == ("3.0 s at most, 1 keys", True)
+    lost = replace(base, losses=[Loss("0", 9 * SECOND - 1, 5), Loss("0", 400 * SECOND, 5)])
     assert stalls(lost) == ("3.0 s at most, 1 keys", False)
     assert stalls(replace(lost, outages=[(10 * SECOND, 11 * SECOND)])) == ("no key was in the hands of one", True)
-    superseded = replace(base, losses=[Loss("0", 8 * SECOND + 1), Loss("0", 11 * SECOND)])
+    superseded = replace(base, losses=[Loss("0", 8 * SECOND + 1, 5), Loss("0", 11 * SECOND, 5)])
     assert stalls(superseded) == ("1.0 s at most, 1 keys", True)
+
+
+def test_an_attempt_by_the_next_holder_ends_a_stall_and_one_of_the_lost_holder_does_not() -> None:
+    works = [Work(0, 1, 100, 3, 9 * SECOND, 10 * SECOND)]
+    lost = Evidence({"0": works}, {}, 0, [Loss("0", SECOND, fence=50)])
+
+    def stalls(*again: Again) -> tuple[str, bool]:
+        found = judge(replace(PLAN, keys=1, messages=1), replace(lost, again={"0": again}))
+        [verdict] = [one for one in found if one.promise.startswith("a dead one's keys")]
+        return verdict.found, verdict.holds
+
+    assert stalls() == ("8.0 s at most, 1 keys", False)
+    assert stalls(Again(50, 3 * SECOND)) == ("8.0 s at most, 1 keys", False)
+    assert stalls(Again(60, 3 * SECOND)) == ("2.0 s at most, 1 keys", True)
 
 
 def test_what_is_left_over_is_named() -> None:
