@@ -15,7 +15,7 @@ from starlette.routing import Route
 from headrace.client.lane_views import STATES
 from headrace.client.results import decode_text
 from headrace.errors import HeadraceError
-from headrace.ordered.bodies import MOST_BODY_BYTES, check_consumer, read_body
+from headrace.ordered.bodies import MOST_BODY_BYTES, check_consumer, read_bodies, read_body
 from headrace.ordered.coordinator import Coordinator
 from headrace.ordered.endpoints import ENDPOINTS, LONGEST_WAIT_S, Endpoint
 from headrace.ordered.guard import Guard
@@ -56,8 +56,10 @@ class Api:
                 if not endpoint.is_open:
                     self.guard.check(request.headers)
                 if endpoint.body is not None:
-                    body = read_body(await read_data(request), endpoint.body)
-                    return respond(await call(body))
+                    data = await read_data(request)
+                    if endpoint.takes_lists and data.lstrip()[:1] == b"[":
+                        return respond(await call_each(call, read_bodies(data, endpoint.body)))
+                    return respond(await call(read_body(data, endpoint.body)))
                 return respond(await call(request))
             except HeadraceError as error:
                 return respond_refusal(refusal_of(error))
@@ -165,6 +167,19 @@ def seconds_of(request: Request, name: str) -> float:
 
 
 # Answering
+
+
+async def call_each(call: Callable[[Any], Awaitable[dict[str, Any]]], bodies: Iterable[Any]) -> list[dict[str, Any]]:
+    """All at the same time; one that is refused says so in its place."""
+
+    async def answer(body: Any) -> dict[str, Any]:
+        try:
+            return await call(body)
+        except HeadraceError as error:
+            refusal = refusal_of(error)
+            return {"status": refusal.status, "error": refusal.error, "what_to_do": refusal.what_to_do}
+
+    return list(await asyncio.gather(*map(answer, bodies)))
 
 
 def respond(value: Any, status: int = 200) -> Response:

@@ -1,6 +1,6 @@
 """What requests to the coordinator hold. Every limit is checked here, before anything is sent to the broker."""
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -9,6 +9,7 @@ from headrace.client.times import ENTRY_ID
 from headrace.ordered.refusal import Refusal
 
 MOST_BODY_BYTES: Final = 64 << 10
+MOST_TOGETHER: Final = 100  # Messages acknowledged with one request.
 MOST_NAME_BYTES: Final = 512
 MOST_URL_BYTES: Final = 2048
 MOST_CAPACITY: Final = 1000  # Keys of one consumer; as many entries fit into one reply of the broker.
@@ -60,13 +61,29 @@ Body = TypeVar("Body", Register, Acknowledge, Fail, Sign)
 
 
 def read_body(data: bytes, kind: type[Body]) -> Body:
+    body: Body = decode(data, kind)
+    return check_body(body)
+
+
+def read_bodies(data: bytes, kind: type[Body]) -> list[Body]:
+    """Several of a kind, in a list. One that cannot be used refuses them all."""
+    bodies: list[Body] = decode(data, list[kind])  # type: ignore[valid-type] # It is a type, and msgspec wants it made here.
+    if len(bodies) > MOST_TOGETHER:
+        raise Refusal(400, f"There are {len(bodies)} in one list.", f"Send {MOST_TOGETHER} at the most.")
+    return [check_body(body) for body in bodies]
+
+
+def decode(data: bytes, kind: Any) -> Any:
     try:
-        body = msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         example = '{"consumer": "c1", …}'
         raise Refusal(
             400, f"The body cannot be read: {error}.", f"Send JSON like {example}; see /openapi.json."
         ) from None
+
+
+def check_body(body: Body) -> Body:
     check_consumer(body.consumer)
     if isinstance(body, Register):
         check_register(body)

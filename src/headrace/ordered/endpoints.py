@@ -22,6 +22,7 @@ class Endpoint:
     query: dict[str, dict[str, Any]] = field(default_factory=dict)
     refusals: tuple[int, ...] = ()
     is_open: bool = False  # Served without the token.
+    takes_lists: bool = False  # Of such bodies: then the answer is a list too.
 
 
 ENDPOINTS: Final = (
@@ -41,8 +42,9 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST", "/api/messages/acknowledge", "acknowledge",
         "A message is done: it is acknowledged in the group, and the next one of its key may be given. Repeating this "
-        "is harmless; `already` tells that the message was done before.",
-        Acknowledge, refusals=(404, 409),
+        "is harmless; `already` tells that the message was done before. A list of such bodies is answered by a list: "
+        "what is refused has `status`, `error` and `what_to_do`.",
+        Acknowledge, refusals=(404, 409), takes_lists=True,
     ),
     Endpoint(
         "POST", "/api/messages/fail", "fail",

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from headrace import __version__
+from headrace.ordered.bodies import MOST_TOGETHER
 from headrace.ordered.endpoints import ENDPOINTS, Endpoint
 
 ERROR: Final = {
@@ -50,7 +51,9 @@ def operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": {"200": {"description": "OK", "content": {"application/json": {}}}, **answers},
     }
     if endpoint.body is not None:
-        schema = {"$ref": f"#/components/schemas/{endpoint.body.__name__}"}
+        schema: dict[str, Any] = {"$ref": f"#/components/schemas/{endpoint.body.__name__}"}
+        if endpoint.takes_lists:
+            schema = {"oneOf": [schema, {"type": "array", "items": schema, "maxItems": MOST_TOGETHER}]}
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     return found
 
