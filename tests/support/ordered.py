@@ -114,7 +114,11 @@ class Lanes:
 
     def left(self) -> list[bytes]:
         """Keys beside the stream, but for the settings."""
-        keys = self("KEYS", f"hr:{{{self.stream}}}:*")
+        pattern = f"hr:{{{self.stream}}}:*"
+        if "+cluster:" in self.client.url:  # KEYS by itself goes to any node.
+            keys = self("EVAL", "return redis.call('KEYS', ARGV[1])", 1, self.stream, pattern)
+        else:
+            keys = self("KEYS", pattern)
         return sorted(key for key in keys if not key.endswith(b":order"))
 
 
