@@ -16,6 +16,10 @@ MOST_WORDS: Final = 7000  # Of an entry that is added: Lua's stack takes no more
 BAD_FIELDS: Final = f"ERR FIELDS must be followed by an even number, 2 to {MOST_WORDS}, and by as many words"
 
 
+NONE: Final[list[bytes]] = []  # Shared by most clauses, and never changed.
+NO_RIDERS: Final[list[list[bytes]]] = []
+
+
 class Clause:
     """One clause: what is to be done with which IDs, and what goes with it."""
 
@@ -24,13 +28,13 @@ class Clause:
     def __init__(self, verb: bytes, ids: list[bytes]) -> None:
         self.verb = verb
         self.ids = ids  # As sent.
-        self.names: list[bytes] = []  # Those of them that are this consumer's.
+        self.names: list[bytes] = NONE  # Those of them that are this consumer's.
         self.delay_ms = 0
         self.attempt = 0
         self.error = b""
         self.traceback = b""
-        self.adds: list[list[bytes]] = []  # Target stream, then fields and values.
-        self.effects: list[list[bytes]] = []
+        self.adds: list[list[bytes]] = NO_RIDERS  # Target stream, then fields and values.
+        self.effects: list[list[bytes]] = NO_RIDERS
 
 
 def parse_rider(argv: list[bytes], index: int, clause: Clause) -> int:
@@ -41,10 +45,14 @@ def parse_rider(argv: list[bytes], index: int, clause: Clause) -> int:
         count = parse_integer(argv[index + 3], BAD_FIELDS)
         if not 2 <= count <= min(left - 3, MOST_WORDS) or count % 2:
             raise CommandError(BAD_FIELDS)
+        if not clause.adds:
+            clause.adds = []
         clause.adds.append([argv[index + 1], *argv[index + 4 : index + 4 + count]])
         return index + 4 + count
     if verb == b"EFFECT" and left >= 1:
         effect = parse_effect(argv, index + 1)
+        if not clause.effects:
+            clause.effects = []
         clause.effects.append(effect)
         return index + 2 + len(effect)
     raise CommandError(SYNTAX)

@@ -44,8 +44,10 @@ class Step:
         """A key has changed, and this is the record of it."""
         if record is not None:
             self.is_changed = True
-            self.records.append(record)
-            self.ctx.touch(key)
+            if record:
+                self.records.append(record)
+            if self.ctx.state.watched:
+                self.ctx.touch(key)
 
     def outcome(self, reply: bytes, wake: bytes | None = None) -> Outcome:
         if not self.is_changed:
@@ -90,23 +92,25 @@ class Step:
     # Sorted sets and hashes. Each is looked up anew: the last member takes its key along.
 
     def set_score(self, key: bytes, member: bytes, score: int) -> None:
-        self.set_scores(key, {member: score})
+        self.set_scores(key, [member], score)
 
-    def set_scores(self, key: bytes, scores: dict[bytes, int]) -> None:
-        members = sorted_sets.get_or_create(self.ctx, key, find_sorted_set(self.ctx, key))
+    def set_scores(self, key: bytes, members: list[bytes], score: int) -> None:
+        """The same for all of them."""
+        found = sorted_sets.get_or_create(self.ctx, key, find_sorted_set(self.ctx, key))
+        text = repr(float(score)).encode()
         words: list[bytes] = []
-        for member, score in scores.items():
-            members.put(member, float(score))
+        for member in found.put_all(members, float(score)):
             words.append(member)
-            words.append(repr(float(score)).encode())
+            words.append(text)
         self.ctx.notify(SORTED_SET, b"zadd", key)
-        self.note(key, sorted_sets.set_record(self.ctx, key, words))
+        if words:
+            self.note(key, sorted_sets.set_record(self.ctx, key, words))
 
     def remove_scores(self, key: bytes, gone: list[bytes]) -> None:
         """Those that are there go."""
         members = find_sorted_set(self.ctx, key)
         if members is not None:
-            found = [member for member in gone if members.remove(member)]
+            found = members.remove_all(gone)
             if found:
                 self.note(key, sorted_sets.note_removed(self.ctx, key, members, found, b"zrem"))
 

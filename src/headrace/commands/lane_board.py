@@ -17,7 +17,7 @@ from headrace.commands.hr_endings import Story, acknowledge, dead_letter
 from headrace.commands.hr_steps import Step
 from headrace.commands.lane_keys import LANES, LaneKeys
 from headrace.commands.lane_settings import LaneSettings, find_settings
-from headrace.commands.lane_ticket import GONE, READY, Ticket, read_number, read_ticket
+from headrace.commands.lane_ticket import GONE, HELD, READY, WAITING, Ticket, read_number, read_ticket
 from headrace.commands.lists import drop_list, encode_pop, find_list
 from headrace.commands.notifications import LIST
 from headrace.commands.outcome import CHANGED, Outcome
@@ -31,13 +31,12 @@ from headrace.journal.record import ACK, POP, PUSH, encode_head, encode_record
 from headrace.wire.encoder import encode_bulk
 
 NO_LANES: Final = "NOLANES no order per key is set up for this group: LANE.CONFIG first"
-NO_TIME: Final = 0  # Of a key that waits for no time.
 
 
 class Board:
     __slots__ = (
-        "ctx", "step", "stream_name", "group_name", "stream", "group", "keys", "settings", "stored", "tickets", "ends",
-        "ready", "ready_taken", "front", "back", "to_lanes", "returned", "claimed", "claimer", "gone", "settled",
+        "ctx", "step", "stream_name", "group_name", "stream", "group", "keys", "settings", "stored", "tickets",
+        "timeless", "ready", "ready_taken", "front", "back", "to_lanes", "returned", "claimed", "claimer", "gone", "settled",
         "keeps", "fence", "last_fence", "push_head", "pop_head",
     )  # fmt: skip
 
@@ -56,7 +55,7 @@ class Board:
         self.settings = settings
         self.stored = find_hash(ctx, keys.tickets)
         self.tickets: dict[bytes, Ticket] = {}  # Those that changed.
-        self.ends: dict[bytes, int] = {}  # Leases and pauses that changed; NO_TIME: over.
+        self.timeless: list[bytes] = []  # Keys that wait for no time, though `until` has one.
         self.ready = find_list(ctx, keys.ready)
         self.ready_taken = 0
         self.front: list[bytes] = []  # Keys that go before those of `ready`, the last one first.
@@ -88,13 +87,9 @@ class Board:
         text = self.stored.get(key) if self.stored is not None else None
         return read_ticket(text) if text is not None else None
 
-    def set_ticket(self, key: bytes, ticket: Ticket, end_ms: int = NO_TIME) -> None:
-        self.tickets[key] = ticket
-        self.ends[key] = end_ms
-
     def make_ready(self, key: bytes, attempts: int = 0, error: bytes = b"") -> None:
         """The caller puts it into the queue."""
-        self.set_ticket(key, Ticket(READY, attempts, 0, error))
+        self.tickets[key] = Ticket(READY, attempts, 0, error)
 
     def go_on(self, key: bytes, lane: "deque[bytes] | None") -> None:
         """The message at the head is done with, and nobody holds the key: it queues up again, or is forgotten."""
@@ -102,7 +97,7 @@ class Board:
             self.make_ready(key)
             self.back.append(key)
         else:
-            self.set_ticket(key, NO_TICKET)
+            self.tickets[key] = NO_TICKET
 
     # The queue of keys that are ready
 
@@ -134,9 +129,10 @@ class Board:
     def start_lane(self, key: bytes, name: bytes) -> None:
         """A lane of one message. What has its name already was left behind by a rebuild, or is none of ours."""
         lane = self.keys.lane + key
-        if self.ctx.find(lane) is not None:
+        db = self.ctx.db
+        if lane in db.values:  # If not expired.
             self.step.remove(lane)
-        self.ctx.db.put(lane, deque((name,)))
+        db.put(lane, deque((name,)))
         self.note_appended(lane, name)
 
     def append(self, key: bytes, lane: "deque[bytes]", name: bytes) -> None:
@@ -247,23 +243,31 @@ class Board:
         stored = self.stored if self.stored is not None else NO_TICKETS
         gone: list[bytes] = []
         words: list[bytes] = []
+        over = self.timeless
+        ends: dict[int, list[bytes]] = {}
         for key, ticket in self.tickets.items():
-            if ticket.state == GONE:
+            state = ticket.state
+            if state == GONE:
+                over.append(key)
                 if key in stored:
                     gone.append(key)
+                continue
+            words.append(key)
+            words.append(ticket.encode())
+            if ticket.keeps_time:
+                continue
+            if state == HELD or state == WAITING:
+                ends.setdefault(ticket.time_ms, []).append(key)
             else:
-                words.append(key)
-                words.append(ticket.encode())
+                over.append(key)
         if gone:
             self.step.remove_fields(self.keys.tickets, gone)
         if words:
             self.step.set_fields(self.keys.tickets, words)
-        over = [key for key, end_ms in self.ends.items() if end_ms == NO_TIME]
         if over:
             self.step.remove_scores(self.keys.until, over)
-        if len(over) < len(self.ends):
-            scores = {key: end_ms for key, end_ms in self.ends.items() if end_ms != NO_TIME}
-            self.step.set_scores(self.keys.until, scores)
+        for end_ms, keys in ends.items():
+            self.step.set_scores(self.keys.until, keys, end_ms)
 
     def write_ready(self) -> None:
         name = self.keys.ready

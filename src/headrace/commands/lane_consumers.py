@@ -124,7 +124,7 @@ def extend(board: Board, consumer: bytes, key: bytes, fence: bytes, end_ms: int)
     held.fence = ticket.fence
     held.given = ticket.given - dropped
     held.consumer = consumer
-    board.set_ticket(key, held, end_ms)
+    board.tickets[key] = held
     return True
 
 

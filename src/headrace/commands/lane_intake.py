@@ -118,7 +118,7 @@ def ingest(board: Board, name: bytes, key: bytes, *, replaces: bool = False) -> 
     if ticket is None or ticket.is_damaged:
         replaces = replaces and ticket is None
         ticket = Ticket(READY, 0)
-        board.set_ticket(key, ticket)
+        board.tickets[key] = ticket
         board.back.append(key)
         if replaces:
             lane = None
@@ -185,11 +185,11 @@ def read_new(board: Board, count: int, wanted: int) -> tuple[dict[bytes, bytes],
         key = key_of(board, name, entries[index])
         if key and key not in fresh and board.find_ticket(key) is None:
             if len(fresh) == wanted:
-                board.group.cursor_node = None  # It stands behind entries that stay where they are.
                 break
             fresh.add(key)
         keys.append(key)
     taken = names[: len(keys)]
+    board.stream.leave_unread(board.group, len(names) - len(taken))
     if taken:
         deliver(board, taken)
         for index, name in enumerate(taken):
@@ -199,7 +199,7 @@ def read_new(board: Board, count: int, wanted: int) -> tuple[dict[bytes, bytes],
 
 def read_known(board: Board, count: int, room: dict[bytes, int]) -> tuple[dict[bytes, bytes], bool]:
     """As read_new, but up to the first entry whose key is new, or until no key has room. Whether all `count` came."""
-    names, entries = board.stream.peek_new(board.group, count)
+    names, entries = board.stream.read_new(board.group, count)
     keys: list[bytes] = []
     for index, name in enumerate(names):
         key = key_of(board, name, entries[index])
@@ -211,6 +211,7 @@ def read_known(board: Board, count: int, room: dict[bytes, int]) -> tuple[dict[b
             if not room[key]:
                 del room[key]
     taken = names[: len(keys)]
+    board.stream.leave_unread(board.group, len(names) - len(taken))
     if taken:
         deliver(board, taken)
         for index, name in enumerate(taken):

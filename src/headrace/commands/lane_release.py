@@ -60,7 +60,7 @@ def poison(board: Board, key: bytes, lane: "deque[bytes]", attempts: int, error:
 
 
 def park(board: Board, key: bytes, attempts: int, error: bytes) -> None:
-    board.set_ticket(key, Ticket(PARKED, attempts, board.ctx.now_ms, error))
+    board.tickets[key] = Ticket(PARKED, attempts, board.ctx.now_ms, error)
 
 
 def expire(board: Board) -> None:
@@ -74,7 +74,7 @@ def expire(board: Board) -> None:
             break
         ticket = board.find_ticket(key)
         if ticket is None or ticket.state == PARKED:
-            board.ends[key] = 0
+            board.timeless.append(key)
         elif ticket.state == HELD:
             if free(board, key, ticket, counts=True):
                 first.append(key)

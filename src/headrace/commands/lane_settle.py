@@ -16,7 +16,7 @@ from headrace.commands.hr_settle import LONGEST_DELAY_MS
 from headrace.commands.hr_steps import MOST, NO, TOO_MANY, YES, check_room
 from headrace.commands.lane_board import Board, open_board
 from headrace.commands.lane_release import free, is_exhausted, park, poison
-from headrace.commands.lane_ticket import HELD, WAITING, Ticket, read_number
+from headrace.commands.lane_ticket import HELD, WAITING, Ticket, read_number, read_ticket
 from headrace.commands.numbers import parse_integer, parse_within
 from headrace.commands.outcome import Outcome
 from headrace.commands.refusals import SYNTAX
@@ -26,6 +26,8 @@ from headrace.wire.encoder import encode_array
 
 BAD_COUNT: Final = "ERR DONE must be followed by a key, its fence, the number of IDs, 1 or more, and as many IDs"
 BAD_DELAY: Final = "ERR the delay of FAIL is not a number of milliseconds"
+ONE_GIVEN: Final = Ticket(HELD, 1)
+ONE_GIVEN.given = 1
 TWICE: Final = "ERR one clause per key is possible in one call"
 
 
@@ -37,7 +39,7 @@ class LaneClause(Clause):
     def __init__(self, verb: bytes, key: bytes, fence: bytes, ids: list[bytes]) -> None:
         super().__init__(verb, ids)
         self.key = key
-        self.fence = read_number(fence)
+        self.fence = fence
         self.is_ours = False
         self.ticket: Ticket | None = None
         self.lane: deque[bytes] | None = None
@@ -148,9 +150,11 @@ def parse_clause(argv: list[bytes], index: int, clauses: list[LaneClause]) -> in
 
 
 def find_ours(board: Board, clauses: list[LaneClause]) -> None:
+    stored = board.stored if board.stored is not None else {}
     for clause in clauses:
-        ticket = board.find_ticket(clause.key)
-        if ticket is None or ticket.state != HELD or ticket.fence != clause.fence:
+        text = stored.get(clause.key)
+        ticket = match_ticket(text, clause) if text is not None else None
+        if ticket is None:
             continue
         lane = board.find_lane(clause.key)
         if lane is not None and is_head(lane, ticket.given, clause.ids):
@@ -158,6 +162,16 @@ def find_ours(board: Board, clauses: list[LaneClause]) -> None:
             clause.names = clause.ids
             clause.ticket = ticket
             clause.lane = lane
+
+
+def match_ticket(text: bytes, clause: LaneClause) -> Ticket | None:
+    """The ticket, if the key is held with the clause's fence."""
+    words = text.split(b" ", 5)
+    is_held = len(words) == 6 and words[0] == HELD
+    if is_held and words[2] == clause.fence and words[4] == b"1" and clause.verb == b"DONE":
+        return ONE_GIVEN  # Nearly all are like this, and nothing else of the ticket matters then.
+    ticket = read_ticket(text)
+    return ticket if ticket.state == HELD and ticket.fence == read_number(clause.fence) else None
 
 
 def is_head(lane: "deque[bytes]", given: int, ids: list[bytes]) -> bool:
@@ -208,7 +222,7 @@ def settle(board: Board, clause: LaneClause, ticket: Ticket, lane: "deque[bytes]
             poison(board, key, lane, ticket.attempts, clause.error)
         else:
             end_ms = board.ctx.now_ms + clause.delay_ms
-            board.set_ticket(key, Ticket(WAITING, ticket.attempts, end_ms, clause.error), end_ms)
+            board.tickets[key] = Ticket(WAITING, ticket.attempts, end_ms, clause.error)
 
 
 def finish_heads(board: Board, key: bytes, ticket: Ticket, lane: "deque[bytes]", count: int) -> None:
@@ -221,4 +235,5 @@ def finish_heads(board: Board, key: bytes, ticket: Ticket, lane: "deque[bytes]",
     held.fence = ticket.fence
     held.given = ticket.given - count
     held.consumer = ticket.consumer
+    held.keeps_time = True
     board.tickets[key] = held

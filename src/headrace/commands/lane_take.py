@@ -28,6 +28,7 @@ FENCED: Final = "FENCED this consumer has another session, or none: register aga
 BAD_KEYS: Final = f"ERR KEYS must be from 1 to {MOST}"
 BAD_RUN: Final = f"ERR RUN must be from 1 to {MOST}"
 BAD_LIMIT: Final = f"ERR LIMIT must be from 1 to {MOST}"
+EMPTY: Final = encode_bulk(b"")
 NOTHING: Final = -1  # Milliseconds until something happens, when nothing is known.
 
 
@@ -36,7 +37,7 @@ class Taking:
 
     __slots__ = (
         "board", "consumer", "end_ms", "keys", "run", "grants", "total", "fresh", "read", "may_read", "is_read_out",
-        "left",
+        "left", "held_tail", "held_given",
     )  # fmt: skip
 
     def __init__(self, board: Board, consumer: bytes, end_ms: int, keys: int, run: int) -> None:
@@ -52,6 +53,20 @@ class Taking:
         self.may_read = True
         self.is_read_out = False  # There are no more new entries.
         self.left: list[bytes] = []  # Keys that were ready, when the reply was full.
+        self.held_given = 0  # How many messages the last key had, and how its ticket ends.
+        self.held_tail = b""
+
+    def hold(self, attempt: int, fence: int, given: int) -> Ticket:
+        """The ticket of a key that is handed out."""
+        if given != self.held_given:
+            self.held_given = given
+            self.held_tail = b" %d %d %b" % (self.end_ms, given, self.consumer)
+        held = Ticket(HELD, attempt, self.end_ms)
+        held.fence = fence
+        held.given = given
+        held.consumer = self.consumer
+        held.text = b"held %d %d%b" % (attempt, fence, self.held_tail)
+        return held
 
 
 class Choice:
@@ -249,17 +264,15 @@ def grant(taking: Taking, key: bytes, choice: Choice) -> None:
             return
         if names[0] != head:
             attempts, error = 0, b""
-    held = Ticket(HELD, attempts + 1, taking.end_ms)
-    held.fence = board.next_fence()
-    held.given = len(names)
-    held.consumer = taking.consumer
-    board.set_ticket(key, held, taking.end_ms)
+    fence = board.next_fence()
+    board.tickets[key] = taking.hold(attempts + 1, fence, len(names))
     claim(taking, names, attempts + 1)
-    parts = [
-        b"*5\r\n", encode_bulk(key), encode_integer(held.fence), encode_integer(attempts + 1), encode_bulk(error),
-        encode_array(entries),
-    ]  # fmt: skip
-    taking.grants.append(b"".join(parts))
+    taking.grants.append(
+        b"*5\r\n%b:%d\r\n%b%b%b" % (
+            encode_bulk(key), fence, encode_integer(attempts + 1), encode_bulk(error) if error else EMPTY,
+            encode_array(entries) if len(entries) > 1 else b"*1\r\n" + entries[0],
+        )
+    )  # fmt: skip
     taking.total += len(names)
 
 
@@ -269,10 +282,10 @@ def find_entries(taking: Taking, names: list[bytes]) -> list[bytes]:
     pending = board.group.pending
     entries: list[bytes] = []
     for name in names:
-        if name not in pending:
-            break
-        entry = taking.fresh.get(name)
+        entry = taking.fresh.get(name)  # Only those are there that are pending.
         if entry is None:
+            if name not in pending:
+                break
             entry = board.stream.find(id_of(name))
             if entry is None:
                 break

@@ -21,7 +21,7 @@ LONGEST_NUMBER: Final = 16  # Digits of 2^53, which Lua's doubles hold exactly.
 
 @final
 class Ticket:
-    __slots__ = ("state", "attempts", "fence", "time_ms", "given", "consumer", "error", "is_damaged")
+    __slots__ = ("state", "attempts", "fence", "time_ms", "given", "consumer", "error", "is_damaged", "keeps_time", "text")
 
     def __init__(self, state: bytes, attempts: int, time_ms: int = 0, error: bytes = b"") -> None:
         self.state = state
@@ -32,8 +32,12 @@ class Ticket:
         self.given = 0
         self.consumer = b""
         self.is_damaged = False  # Written by somebody else: the key may not be in the queue.
+        self.keeps_time = False  # Its time in `until` stays what it is.
+        self.text = b""  # What `encode` gives, where it is known already.
 
     def encode(self) -> bytes:
+        if self.text:
+            return self.text
         if self.state == HELD:
             return b"held %d %d %d %d %b" % (self.attempts, self.fence, self.time_ms, self.given, self.consumer)
         head = b"ready %d" % self.attempts

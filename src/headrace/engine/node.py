@@ -145,12 +145,17 @@ class Node:
     def open(self) -> None:
         """Make the node changeable again."""
         if self.names is None:
-            self.names, self.entries = self.listed()
-            self.blob = b""
-            self.offsets = None
-            self.is_packed = False
-            self.place = NOWHERE
-            self.shelf = None
+            self.open_as(*self.listed())
+
+    def open_as(self, names: list[bytes], entries: list[bytes]) -> None:
+        """The same with what `listed` gave."""
+        self.names = names
+        self.entries = entries
+        self.blob = b""
+        self.offsets = None
+        self.is_packed = False
+        self.place = NOWHERE
+        self.shelf = None
 
     # Looking up
 
@@ -206,6 +211,17 @@ class Node:
         # New lists: a reader may still hold the old ones.
         self.names = self.names[:low] + self.names[high:]
         self.entries = self.entries[:low] + self.entries[high:]
+        self.edits += 1
+
+    def delete_names(self, gone: set[bytes]) -> None:
+        """Remove these entries. One at least must stay."""
+        names, entries = self.listed()
+        self.open()
+        if names[-1] in gone:
+            self.deleted_tail = max(self.deleted_tail, id_of(names[-1]))
+        places = [place for place, name in enumerate(names) if name not in gone]
+        self.names = [names[place] for place in places]
+        self.entries = [entries[place] for place in places]
         self.edits += 1
 
 

@@ -95,6 +95,75 @@ class SortedSet:
         self.take_out(score, member)
         return True
 
+    def put_all(self, members: list[bytes], score: float) -> list[bytes]:
+        """Give all of them this score; those come back that had another one, or none. Cheap where it is the highest,
+        as a time mostly is."""
+        score += 0.0
+        scores = self.scores
+        changed: list[bytes] = []
+        for member in members:
+            before = scores.get(member)
+            if before is None or before != score:
+                if before is not None:
+                    self.take_out(before, member)
+                scores[member] = score
+                changed.append(member)
+        if not self.append(score, changed):
+            for member in changed:
+                self.insert(score, member)
+        return changed
+
+    def append(self, score: float, members: list[bytes]) -> bool:
+        """Into the order only, at its end, in the last chunk. Whether their place is there."""
+        if not members or len(members) > LARGEST_CHUNK // 4:
+            return False
+        if not self.chunks:
+            self.chunks.append(Chunk([]))
+            self.lasts.insert(0, score, members[0])
+        chunk = self.chunks[-1]
+        start = bisect_left(chunk.scores, score)
+        if (chunk.scores and chunk.scores[-1] > score) or (start == 0 and len(self.chunks) > 1):
+            return False
+        equals = chunk.members[start:] + members
+        equals.sort()
+        chunk.members[start:] = equals
+        chunk.scores.extend([score] * len(members))
+        index = len(self.chunks) - 1
+        self.lasts.replace(index, score, equals[-1])
+        del self.starts[index + 1 :]
+        if len(chunk.members) > LARGEST_CHUNK:
+            self.split(index)
+        return True
+
+    def remove_all(self, members: list[bytes]) -> list[bytes]:
+        """Those that were there come back. Cheap where they stand together, as those do that came together."""
+        scores = self.scores
+        gone: list[bytes] = []
+        by_score: dict[float, list[bytes]] = {}
+        for member in members:
+            score = scores.pop(member, None)
+            if score is not None:
+                gone.append(member)
+                by_score.setdefault(score, []).append(member)
+        for score, group in by_score.items():
+            self.take_all_out(score, group)
+        return gone
+
+    def take_all_out(self, score: float, members: list[bytes]) -> None:
+        """Members of one score, out of the order only."""
+        members.sort()
+        index = self.lasts.place_of(score, members[0])
+        chunk = self.chunks[index]
+        place = chunk.place_of(score, members[0])
+        end = place + len(members)
+        if chunk.members[place:end] != members:
+            for member in members:
+                self.take_out(score, member)
+            return
+        del chunk.scores[place:end]
+        del chunk.members[place:end]
+        self.shortened(index)
+
     def remove_ranks(self, start: int, stop: int) -> list[Pair]:
         """Remove the members with ranks from `start` up to but not including `stop`; they come back in order."""
         gone = self.pairs(start, stop)
@@ -140,6 +209,11 @@ class SortedSet:
         index = self.lasts.place_of(score, member)
         chunk = self.chunks[index]
         chunk.delete(chunk.place_of(score, member))
+        self.shortened(index)
+
+    def shortened(self, index: int) -> None:
+        """A chunk has lost members."""
+        chunk = self.chunks[index]
         del self.starts[index + 1 :]
         if len(chunk.members) < SMALLEST_CHUNK:
             self.shrink(index)
