@@ -36,8 +36,8 @@ NO_LANES: Final = "NOLANES no order per key is set up for this group: LANE.CONFI
 class Board:
     __slots__ = (
         "ctx", "step", "stream_name", "group_name", "stream", "group", "keys", "settings", "stored", "tickets",
-        "timeless", "ready", "ready_taken", "front", "back", "to_lanes", "returned", "claimed", "claimer", "gone", "settled",
-        "keeps", "fence", "last_fence", "push_head", "pop_head",
+        "timeless", "ready", "ready_taken", "front", "back", "to_lanes", "returned", "claimed", "claimer", "gone",
+        "settled", "keeps", "fence", "last_fence", "push_head", "pop_head",
     )  # fmt: skip
 
     def __init__(
@@ -256,7 +256,7 @@ class Board:
             words.append(ticket.encode())
             if ticket.keeps_time:
                 continue
-            if state == HELD or state == WAITING:
+            if state in (HELD, WAITING):
                 ends.setdefault(ticket.time_ms, []).append(key)
             else:
                 over.append(key)

@@ -20,6 +20,7 @@ from headrace.commands.outcome import CHANGED
 from headrace.engine.ids import MAX_ID, MAX_NAME, MIN_ID, id_of
 from headrace.engine.node import NAME_START
 from headrace.journal.record import DELIVER, LIST_INSERT, encode_record
+from headrace.wire.encoder import encode_bulk
 
 DATA: Final = b"data"
 LAYOUT_FIELDS: Final = frozenset((DATA, b"id", b"type", b"traceparent", b"tracestate"))
@@ -62,6 +63,11 @@ def find_key(entry: bytes, names: list[bytes]) -> bytes:
 def find_field(entry: bytes, name: bytes) -> bytes | None:
     """The value of the first field of that name of a stored entry."""
     place = entry.index(b"\n", entry.index(b"*", NAME_START)) + 1
+    bulk = encode_bulk(name)
+    if entry.startswith(bulk, place):  # The first one, as it mostly is.
+        place += len(bulk)
+        start = entry.index(b"\n", place) + 1
+        return entry[start : start + int(entry[place + 1 : start - 2])]
     size = len(name)
     while place < len(entry):
         start = entry.index(b"\n", place) + 1

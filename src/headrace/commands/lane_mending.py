@@ -52,18 +52,18 @@ def make_lanes_anew(board: Board) -> bool:
 def queue_lost(board: Board, tickets: dict[bytes, bytes], scores: dict[bytes, float], keys: list[bytes]) -> bool:
     """Of these keys those that no queue has get their places back. Whether there are such keys."""
     ready: list[bytes] = []
-    ends: dict[bytes, int] = {}
+    ends: dict[int, list[bytes]] = {}
     for key in keys:
         if key in tickets and key not in scores:
             ticket = read_ticket(tickets[key])
             if ticket.state == READY:
                 ready.append(key)
             elif ticket.state in (HELD, WAITING):
-                ends[key] = ticket.time_ms
+                ends.setdefault(ticket.time_ms, []).append(key)
     if ready:
         board.step.push(board.keys.ready, RIGHT, ready)
-    if ends:
-        board.step.set_scores(board.keys.until, ends)
+    for end_ms, waiting in ends.items():
+        board.step.set_scores(board.keys.until, waiting, end_ms)
     return bool(ready or ends)
 
 

@@ -21,7 +21,18 @@ LONGEST_NUMBER: Final = 16  # Digits of 2^53, which Lua's doubles hold exactly.
 
 @final
 class Ticket:
-    __slots__ = ("state", "attempts", "fence", "time_ms", "given", "consumer", "error", "is_damaged", "keeps_time", "text")
+    __slots__ = (
+        "state",
+        "attempts",
+        "fence",
+        "time_ms",
+        "given",
+        "consumer",
+        "error",
+        "is_damaged",
+        "keeps_time",
+        "text",
+    )
 
     def __init__(self, state: bytes, attempts: int, time_ms: int = 0, error: bytes = b"") -> None:
         self.state = state

@@ -341,7 +341,7 @@ class Stream:
         if index < node.count and node.id_at(index) == ids[0]:
             end = index + 1
             if len(ids) > 1:
-                names, entries = node.listed()
+                names, entries = self.listing_of(node)
                 if len(ids) < len(names) and node.names is None:
                     self.note_opened(node)
                     node.open_as(names, entries)
@@ -354,10 +354,17 @@ class Stream:
             return []
         return self.pick_out(position, ids)
 
+    def listing_of(self, node: Node) -> tuple[list[bytes], list[bytes]]:
+        """As node.listed, which a group has often just asked for."""
+        for group in self.groups.values():
+            if group.cursor_node is node and group.cursor_edits == node.edits:
+                return group.cursor_names, group.cursor_entries
+        return node.listed()
+
     def pick_out(self, position: int, ids: list[int]) -> list[int]:
         """Entries here and there in one node."""
         node = self.nodes[position]
-        names, _ = node.listed()
+        names, _ = self.listing_of(node)
         wanted = {name_of(entry_id): entry_id for entry_id in ids}
         found = [wanted[name] for name in names if name in wanted]
         if len(found) == len(names):
