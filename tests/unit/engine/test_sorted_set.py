@@ -44,6 +44,38 @@ def test_it_holds_what_a_sorted_list_would(seed: int) -> None:
         check(members, model)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_many_members_at_once_are_the_same_as_one_after_the_other(seed: int) -> None:
+    random = Random(seed)
+    members, model = SortedSet(), dict[bytes, float]()
+    size = random.choice([20, 2000, 6000])
+    for turn in range(60):
+        some = [b"%d" % random.randrange(size) for _ in range(random.choice([1, 5, 100, 400]))]
+        if random.random() < 0.6:
+            score = float(random.choice([turn, turn, random.randrange(60)]))  # Mostly the highest, as times are.
+            assert members.put_all(some, score) == [one for one in dict.fromkeys(some) if model.get(one) != score]
+            model.update(dict.fromkeys(some, score))
+        else:
+            some += random.sample(sorted(model), len(model) // 3)
+            assert members.remove_all(some) == [one for one in dict.fromkeys(some) if one in model]
+            model = {member: score for member, score in model.items() if member not in some}
+        check(members, model)
+
+
+def test_members_that_came_together_go_together() -> None:
+    members, model = SortedSet(), dict[bytes, float]()
+    for turn in range(40):
+        some = [b"%d-%d" % (turn, number) for number in range(100)]
+        members.put_all(some, float(turn // 3))
+        model.update(dict.fromkeys(some, float(turn // 3)))
+    check(members, model)
+    for turn in range(0, 40, 2):
+        some = [b"%d-%d" % (turn, number) for number in range(100)]
+        assert members.remove_all(some) == some
+        model = {member: score for member, score in model.items() if member not in some}
+        check(members, model)
+
+
 def test_ranks_between_scores() -> None:
     members = SortedSet({b"%04d" % number: float(number // 2) for number in range(4000)})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from random import Random
 
 import hiredis
 import pytest
@@ -233,11 +234,33 @@ def test_a_deleted_entry_keeps_its_place_in_its_node() -> None:
 
 
 def test_deleting_all_over_a_packed_stream_leaves_few_nodes_open() -> None:
-    stream = stream_of(600, 10)
-    stream.delete([ms(number) for number in range(5, 600, 10)])
+    stream = stream_of(2000, 10)
+    stream.delete([ms(number) for number in range(5, 2000, 10)])
 
-    assert listed(stream) == [number for number in range(1, 601) if number % 10 != 5]
+    assert listed(stream) == [number for number in range(1, 2001) if number % 10 != 5]
     assert len([node for node in stream.nodes if node.names is not None]) <= OPEN_NODES + 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_entries_here_and_there_are_deleted_whatever_their_order(seed: int) -> None:
+    random = Random(seed)
+    stream = stream_of(300, 10)
+    group = Group(0, 0)
+    stream.groups[b"g"] = group
+    left = set(range(1, 301))
+    while left:
+        names, _ = stream.read_new(group, random.choice([3, 40]))
+        if names:
+            stream.count_read(group, names)
+        some = random.sample(range(1, 301), 25) + random.sample(sorted(left), min(len(left), 15))
+        if random.random() < 0.5:
+            some.sort()
+        deleted = stream.delete([ms(number) for number in some])
+        assert sorted(deleted) == [ms(number) for number in sorted(left & set(some))]
+        left -= set(some)
+        assert listed(stream) == sorted(left)
+        assert (stream.length, stream.first_id) == (len(left), ms(min(left, default=0)))
+    assert stream.opened == []
 
 
 @pytest.mark.parametrize("total", [30_000, pytest.param(1_000_000, marks=pytest.mark.long)])
