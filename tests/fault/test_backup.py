@@ -1,6 +1,7 @@
 """headrace backup and restore as an operator runs them: beside a broker under load, and on what a crash has left."""
 
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -132,6 +133,25 @@ def test_restore_refuses_a_folder_that_is_not_empty(broker: DurableBroker, tmp_p
 
     assert ended.code == 1
     assert "is there already, and not empty. Choose a new folder." in ended.err
+
+
+def test_damage_that_stands_in_the_way_of_a_backup_is_told_with_the_command_that_tells_more(
+    broker: DurableBroker, tmp_path: Path
+) -> None:
+    with broker.client() as client:
+        client.set("key", "value")
+    broker.kill()
+    log = broker.folder / "log-00000001"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 0x55
+    log.write_bytes(data)
+
+    ended = headrace("backup", str(broker.folder), str(tmp_path / "backup"))
+
+    assert ended.code == 1
+    assert f"To see what is wrong: headrace check {shlex.quote(str(broker.folder))}." in ended.err
+    assert headrace("check", str(broker.folder)).code == 5
+    assert not (tmp_path / "backup").exists()
 
 
 def test_restore_refuses_a_damaged_backup_and_leaves_nothing(broker: DurableBroker, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import socket
 import stat
 import subprocess
 import sys
@@ -52,6 +53,23 @@ def test_a_second_broker_on_the_same_folder_is_refused_with_the_number_of_the_fi
         number = first.process.pid
         with pytest.raises(AssertionError, match=rf"in use by process {number}\. Stop it"):
             second.start()
+
+
+def test_a_taken_port_is_told_before_a_folder_is_made_or_read(tmp_path: Path) -> None:
+    folder, full = tmp_path / "new", tmp_path / "full"
+    with DurableBroker(full) as broker:
+        broker.start()
+        broker.stop()
+    with socket.socket() as other, DurableBroker(folder) as broker, DurableBroker(full) as again:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        broker.port = again.port = other.getsockname()[1]
+        with pytest.raises(AssertionError, match=r"no start: headrace: Port \d+ on 127.0.0.1 is already in use"):
+            broker.start()
+        with pytest.raises(AssertionError, match=r"no start: headrace: Port \d+ on 127.0.0.1 is already in use"):
+            again.start()
+
+    assert not folder.exists()
 
 
 def test_after_a_clean_stop_there_is_nothing_to_replay(tmp_path: Path) -> None:

@@ -18,12 +18,13 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from headrace import __version__
-from headrace.errors import ConfigError, DiskFull, JournalError
+from headrace.errors import ConfigError, DiskFull, JournalError, NewerFormat
 from headrace.journal import checkpoint, segments
-from headrace.journal.disk import File, RealDisk, cannot_use
+from headrace.journal.disk import File, RealDisk, advice_on, cannot_use
 from headrace.journal.frame_file import FrameFile, number_of, open_error
 from headrace.journal.frames import FrameReader, seed_of
 from headrace.journal.held_files import HeldFiles, check_files, hold_files
@@ -57,11 +58,13 @@ class Backup:
 def take_backup(source: Path, target: Path, now_ms: Callable[[], int], progress: Progress) -> Backup:
     """Copy a folder to a new one. JournalError: it is damaged, or there is no room; then nothing is left behind."""
     check_empty(target)
-    held = hold_files(source)
+    with advising_check(source):
+        held = hold_files(source)
     taken_ms = now_ms()
     try:
         check_apart(source, target)
-        check_files(held)
+        with advising_check(source):
+            check_files(held)
         with new_folder(target) as disk:
             files = copy_files(held, held.sizes, disk, progress)
             backup = Backup(taken_ms, str(source.absolute()), __version__, files)
@@ -70,6 +73,19 @@ def take_backup(source: Path, target: Path, now_ms: Callable[[], int], progress:
         return backup
     finally:
         held.close()
+
+
+@contextlib.contextmanager
+def advising_check(source: Path) -> Iterator[None]:
+    """What is said of damaged files names the command that tells more."""
+    try:
+        yield
+    except NewerFormat:
+        raise
+    except JournalError as error:
+        if advice_on(error.__cause__):  # Nothing is wrong in the files.
+            raise
+        raise JournalError(f"{error}. To see what is wrong: headrace check {quote(str(source))}") from error
 
 
 def read_backup(path: Path) -> Backup:

@@ -24,7 +24,7 @@ from headrace.server.doorway import Doorway
 from headrace.server.durability import Durability
 from headrace.server.keeper import Keeper
 from headrace.server.listener import Listener
-from headrace.server.sockets import open_port, open_socket_file
+from headrace.server.sockets import check_port, open_port, open_socket_file
 
 CLOSING_S = 2.0  # How long a stop waits for the last replies to leave.
 
@@ -64,13 +64,20 @@ def serve(settings: Settings, ready: Callable[[str], None], say: Callable[[str],
             runner.run(run(settings, ready, load_nothing if settings.allows_debug else None))
             return
         path = Path(settings.folder)
-        disk = RealDisk(path)
-        lock = lock_folder(path)
-        try:
+        with contextlib.ExitStack() as held:
+            disk = hold_folder(path, held) if path.exists() else None
+            if settings.port is not None:  # Before a folder is made, or much is loaded, for nothing.
+                runner.run(check_port(settings.host, settings.port))
+            disk = disk or hold_folder(path, held)
             runner.run(run(settings, ready, lambda state: load(state, disk, settings.fsync, say), say))
-        finally:
-            disk.close()
-            os.close(lock)
+
+
+def hold_folder(path: Path, held: contextlib.ExitStack) -> RealDisk:
+    """The folder, for this process alone."""
+    disk = RealDisk(path)
+    held.callback(disk.close)
+    held.callback(os.close, lock_folder(path))
+    return disk
 
 
 def load(state: State, disk: RealDisk, fsync: str, say: Callable[[str], None]) -> Durability:

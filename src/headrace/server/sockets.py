@@ -17,11 +17,23 @@ async def open_port(listener: Listener, host: str, port: int) -> asyncio.Server:
     try:
         return await loop.create_server(listener.accept, host, port, backlog=BACKLOG)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise ConfigError(
-                f"Port {port} on {host} is already in use. Stop the other server, or choose another port."
-            ) from error
-        raise ConfigError(f"Cannot listen on {host}:{port}: {error.strerror or error}.") from error
+        raise port_error(host, port, error) from error
+
+
+async def check_port(host: str, port: int) -> None:
+    """ConfigError when somebody listens there, or nobody can."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.create_server(asyncio.Protocol, host, port, start_serving=False)
+    except OSError as error:
+        raise port_error(host, port, error) from error
+    found.close()
+
+
+def port_error(host: str, port: int, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(f"Port {port} on {host} is already in use. Stop the other server, or choose another port.")
+    return ConfigError(f"Cannot listen on {host}:{port}: {error.strerror or error}.")
 
 
 async def open_socket_file(listener: Listener, path: str) -> asyncio.AbstractServer:
