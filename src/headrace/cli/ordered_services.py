@@ -63,8 +63,6 @@ def master(
 
     Example: headrace ordered master --stream ticket_stream --group concurrency_stream_group --key-field ticket_id
     """
-    import asyncio
-
     from headrace.cli.connection import open_client
     from headrace.cli.output import say
     from headrace.cli.worker import set_up_logs
@@ -72,6 +70,7 @@ def master(
 
     check_web()
     from headrace.ordered.master import run_master
+    from headrace.worker.worker import run_loop
 
     set_up_logs(is_one_of_several=False)
     settings = usage(
@@ -82,7 +81,7 @@ def master(
     )  # fmt: skip
     with open_client(url):  # Nobody there is told at once.
         pass
-    asyncio.run(run_master(url, settings, say))
+    run_loop(run_master(url, settings, say))
 
 
 def usage(make: Any, **words: Any) -> Any:
@@ -144,15 +143,14 @@ def consumer(
 
     Example: headrace ordered consumer app:handle --name c1 --master http://localhost:7381
     """
-    import asyncio
-
     from headrace.cli.worker import set_up_logs
     from headrace.ordered.web_extra import check_web
+    from headrace.worker.worker import run_loop
 
     check_web()
     set_up_logs(is_one_of_several=False)
     words = {"consumer": name, "ticket_stream": stream, "concurrency_stream_group": group}
-    asyncio.run(
+    run_loop(
         run_consumer(
             place, words, settings, master, url, key_field=key_field, capacity=capacity, host=host, port=port,
             health_url=health_url, token=token or os.environ.get(TOKEN, ""), shutdown_timeout=shutdown_timeout,
