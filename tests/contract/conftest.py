@@ -19,6 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `support`, whatever the import mode
 
+from headrace import App
 from support.deployments import Deployment, deployments, running_fleet
 from support.flavours import LoopThread, Spy, open_client
 from support.ordered import Lanes, MakeLanes
@@ -112,6 +113,11 @@ def client(url: str, flavour: str, kept_clients: Callable[[str, str], Any]) -> A
 def name() -> str:
     """The name of a stream that nobody else uses."""
     return f"orders-{os.getpid()}-{next(COUNTER)}"
+
+
+@pytest.fixture
+def app(url: str) -> App:
+    return App(url)
 
 
 @pytest.fixture

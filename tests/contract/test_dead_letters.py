@@ -2,15 +2,10 @@
 
 import pytest
 
-from headrace import App, Bury, ConfigError, Context, NotFound
+from headrace import Bury, ConfigError, Context, NotFound
 from support.worker_programs import is_empty, run, until
 
 pytestmark = pytest.mark.any_socket
-
-
-@pytest.fixture
-def app(url):
-    return App(url)
 
 
 def declare(app, name):

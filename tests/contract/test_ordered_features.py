@@ -21,11 +21,6 @@ class Ticket:
     number: int
 
 
-@pytest.fixture
-def app(url):
-    return App(url)
-
-
 def test_plain_functions_keep_order_too(app, name):
     seen, running, overlaps = [], set(), []
 

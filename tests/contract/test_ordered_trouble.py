@@ -15,11 +15,6 @@ from support.worker_programs import run, until
 pytestmark = pytest.mark.any_socket
 
 
-@pytest.fixture
-def app(url):
-    return App(url)
-
-
 def test_effects_committed_with_the_fence_happen_exactly_once_and_in_order(url, name):
     """Row 229: three workers, keys that are taken from them again and again; the lists are exactly 0..n-1."""
     apps = [App(url) for _ in range(3)]

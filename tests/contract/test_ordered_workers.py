@@ -24,11 +24,6 @@ class Ticket:
     number: int
 
 
-@pytest.fixture
-def app(url):
-    return App(url)
-
-
 def test_messages_of_a_key_run_one_by_one_in_order_and_different_keys_at_once(url, name):
     """Rows 172 and 227: two workers, 30 keys, 20 messages of each."""
     watch, together = OrderWatch(), []

@@ -16,11 +16,6 @@ from support.worker_programs import is_empty, run, until
 pytestmark = pytest.mark.any_socket
 
 
-@pytest.fixture
-def app(url):
-    return App(url)
-
-
 def test_hello_world_handles_a_message_and_leaves_nothing(app, name):
     """Rows 219 and 252: acknowledged and deleted; no group, consumer or ack to write."""
     seen = []

@@ -5,15 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace import App, Context, LeaseLost
+from headrace import Context, LeaseLost
 from support.worker_programs import is_empty, run, until
 
 pytestmark = pytest.mark.any_socket
-
-
-@pytest.fixture
-def app(url):
-    return App(url)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace import App, Bury, Context, Entry, Retries, Retry
+from headrace import Bury, Context, Entry, Retries, Retry
 from headrace.worker import settling
 from support.worker_programs import is_empty, run, until
 
@@ -19,11 +19,6 @@ class Order:
 
 
 pytestmark = pytest.mark.any_socket
-
-
-@pytest.fixture
-def app(url):
-    return App(url)
 
 
 def test_a_failed_message_is_tried_again_and_knows_its_attempt(app, name):

@@ -16,11 +16,6 @@ from support.worker_programs import is_empty, run, until
 pytestmark = pytest.mark.any_socket
 
 
-@pytest.fixture
-def app(url):
-    return App(url)
-
-
 def test_a_slow_message_holds_up_no_other_and_runs_once(app, name):
     """Rows 218 and 260: a handler of several leases runs once, while others flow. One of ten: tests/fault."""
     runs = Counter()
