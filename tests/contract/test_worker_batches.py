@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace import Context, Retries
+from headrace import Bury, Context, Middleware, Retries
 from support.worker_programs import is_empty, run, until
 
 pytestmark = pytest.mark.any_socket
@@ -83,3 +83,62 @@ def test_a_batch_publishes_a_list(app, name):
             return await app.client.stream(target).range()
 
     assert sorted(entry.payload["order"] for entry in run(program())) == list(range(25))
+
+
+@pytest.mark.parametrize("publishes", [False, True])
+@pytest.mark.parametrize("key", [None, "key"])
+def test_a_batch_is_acknowledged_as_a_whole_once_all_hooks_have_run(app, name, key, publishes):
+    """Row 266. One that fails in the middle fails the attempt of all; none of them was acknowledged before."""
+    hooked, runs = [], []
+
+    class Strict(Middleware):
+        async def before_ack(self, ctx):
+            hooked.append(ctx.attempt)
+            if len(hooked) == 2:
+                raise ValueError("not yet")
+
+    app.middleware(Strict())
+    target = f"{{{name}}}:next"
+
+    @app.handler(name, key=key, batch=3, publish_to=target if publishes else None, retries=QUICK)
+    async def store(clicks: list[dict]) -> list[int]:
+        runs.append([click["id"] for click in clicks])
+        return [click["id"] for click in clicks]
+
+    async def program():
+        await app.publish_many(name, [{"key": 1, "id": number} for number in range(3)])
+        async with app.worker() as worker:
+            await until(lambda: is_empty(app, name, "store"))
+            counters = worker.counters[name, "store"]
+            assert (counters.done, counters.late, counters.buried) == (3, 0, 0)
+            return await app.client.stream(target).length()
+
+    assert run(program()) == (3 if publishes else 0)
+    assert runs[0] == [0, 1, 2] and sorted(number for one in runs[1:] for number in one) == [0, 1, 2]
+    assert len(hooked) == 2 + 3
+
+
+def test_dead_letters_that_come_again_are_in_batches_of_their_own(app, name):
+    """They lie in another stream, and a batch that publishes is settled in one step."""
+    batches, target = [], f"{{{name}}}:next"
+
+    @app.handler(name, batch=10, wait="1s", publish_to=target)
+    async def store(clicks: list[dict]) -> list[int]:
+        batches.append([click["id"] for click in clicks])
+        if len(batches) == 1:
+            raise Bury
+        return batches[-1]
+
+    async def program():
+        async with app.worker() as worker:
+            counters = worker.counters[name, "store"]
+            await app.publish_many(name, [{"id": number} for number in range(3)])
+            await until(lambda: counters.buried == 3)
+            await app.dead(name).replay()
+            await app.publish_many(name, [{"id": number} for number in range(3, 6)])
+            await until(lambda: counters.done == 6)
+            assert counters.late == 0
+            return await app.client.stream(target).length()
+
+    assert run(program()) == 6
+    assert sorted(map(sorted, batches)) == [[0, 1, 2], [0, 1, 2], [3, 4, 5]]

@@ -81,3 +81,30 @@ def test_what_is_provided_is_made_once_and_ended_with_the_worker(app, name):
 
     run(program())
     assert len(made) == 1 and not made[0].is_open
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+def test_hooks_of_the_last_messages_have_ended_when_the_worker_has(app, name, key):
+    """Also those that follow a settlement at the very end, and what they use is still there."""
+    told = []
+
+    class Slow(Middleware):
+        async def after_ack(self, ctx):
+            await asyncio.sleep(0.05)
+            told.append(ctx.id)
+
+    app.middleware(Slow())
+    begun = asyncio.Event()
+
+    @app.handler(name, key=key)
+    async def bill(order: dict) -> None:
+        begun.set()
+        await asyncio.sleep(0.05)
+
+    async def program():
+        async with app.worker():
+            entry_id = await app.publish(name, {"id": 1})
+            await begun.wait()
+        return entry_id
+
+    assert [run(program())] == told

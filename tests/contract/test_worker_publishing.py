@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from headrace import Context, Unconfirmed, Unsupported
+from headrace import ConfigError, Context, Unconfirmed, Unsupported
 from support.worker_programs import run, until
 
 pytestmark = pytest.mark.any_socket
@@ -105,3 +105,15 @@ async def publish_confirmed(app, name):
 async def count(app, name):
     async with app:
         return await app.client.stream(name).length()
+
+
+@pytest.mark.parametrize("stream", ["half a character \ud800", "x\ud800"])
+def test_a_stream_that_cannot_be_written_is_refused_and_no_other_message_suffers(app, name, stream):
+    async def program():
+        async with app:
+            bad, good = await asyncio.gather(app.publish(stream, 1), app.publish(name, 2), return_exceptions=True)
+            assert isinstance(bad, ConfigError), bad
+            return good, [entry.id for entry in await app.client.stream(name).range()]
+
+    good, ids = run(program())
+    assert ids == [good]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from headrace.app.retries import Retries, read_retries
 from headrace.app.signature import Parameter, Signature, name_of, read_parameters, resolve
+from headrace.client.results import encode_text
 from headrace.client.times import Duration, parse_duration_ms
 from headrace.errors import ConfigError
 
@@ -162,6 +163,10 @@ def check_word(what: str, value: Any, possible: tuple[str, ...]) -> str:
 def check_name(what: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise ConfigError(f"{what} is {name!r}; give a name, like 'orders'.")
+    try:
+        encode_text(name)
+    except UnicodeEncodeError:
+        raise ConfigError(f"{what} is {name!r}; half a character cannot be written. Give another name.") from None
     if what == "group" and (name.startswith("hr:") or name.endswith(":again")):
         raise ConfigError(f"group is {name!r}; names that begin with hr: or end with :again are headrace's own.")
     return name

@@ -27,7 +27,11 @@ def load_function(place: str) -> Callable[[Any], Any]:
 
 
 def kind_of(found: Any) -> str:
-    return "nothing of that name" if found is None else f"a {type(found).__name__}"
+    """As a sentence says it: an int, a str."""
+    if found is None:
+        return "nothing of that name"
+    name = type(found).__name__
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
 
 
 def load(place: str, what: str, example: str) -> Any:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from headrace.client import requests
 from headrace.client.async_client import AsyncClient
 from headrace.client.flow import Batch, Flow
-from headrace.errors import HeadraceError
 
 LARGEST_BATCH: Final = 1000  # Messages in one pipeline.
 LARGEST_BATCH_BYTES: Final = 4 << 20
@@ -71,14 +70,14 @@ class Publisher:
         replies: list[Any]
         try:
             replies = await self.client.run(send_all([request for request, _, _ in batch]))
-        except (HeadraceError, asyncio.CancelledError) as error:
+        except BaseException as error:  # Whatever it is, those who wait have to know.
             replies = [error] * len(batch)
         for (_, _, future), reply in zip(batch, replies, strict=True):
             if future.done():  # Its caller was cancelled.
                 continue
             if isinstance(reply, asyncio.CancelledError):
                 future.cancel()
-            elif isinstance(reply, HeadraceError):
+            elif isinstance(reply, BaseException):
                 future.set_exception(reply)
             else:
                 future.set_result(reply)

@@ -115,6 +115,8 @@ def supervise(
 
 def rules_of(app: "App") -> list[str]:
     """What will happen, in one line per handler."""
+    from headrace.cli.output import counted
+
     lines = []
     for handler in app.handlers:
         keep_ms = app.keep_of(handler)
@@ -122,8 +124,9 @@ def rules_of(app: "App") -> list[str]:
         kept = "deleted when every group is done"
         if keep_ms is not None:
             kept = "kept for ever" if keep_ms < 0 else f"kept for {keep_ms / 3_600_000:g} h"
+        retries = counted(handler.retries.count, "retry", "retries")
         lines.append(
-            f"{handler.stream}: {handler.name} (group {handler.group}), {handler.retries.count} retries, "
+            f"{handler.stream}: {handler.name} (group {handler.group}), {retries}, "
             f"lease {handler.lease_ms / 1000:g} s, entries {kept}{order}"
         )
     return lines

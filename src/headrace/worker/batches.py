@@ -7,9 +7,11 @@ the others to the dead letters with it. One that does not fit its type is buried
 import asyncio
 import time
 from collections import deque
+from types import NoneType
 from typing import Any
 
 from headrace.app.delivery import Delivery
+from headrace.app.loading import kind_of
 from headrace.client.worker_steps import Ack
 from headrace.errors import ConfigError, Misfit
 from headrace.worker.running import Runner
@@ -49,8 +51,11 @@ class BatchRunner(Runner):
             return []
         if self.again:
             return [self.again.popleft()]
-        batch = [self.waiting.popleft() for _ in range(min(size, len(self.waiting)))]
-        self.first_s = time.monotonic()
+        batch = [self.waiting.popleft()]
+        while len(batch) < size and self.waiting and self.waiting[0].stream == batch[0].stream:
+            batch.append(self.waiting.popleft())  # Of one stream: they are settled together.
+        if len(batch) == size:
+            self.first_s = time.monotonic()
         return batch
 
     def wait_is_over(self) -> None:
@@ -103,15 +108,20 @@ class BatchRunner(Runner):
 
 
 async def settle_batch(runner: Runner, batch: list[Any], result: Any) -> None:
-    """Acknowledge those that no commit has settled, together with what the batch has returned."""
+    """Acknowledge those that no commit has settled, together with what the batch has returned.
+
+    All hooks run first: when one of them fails, none is acknowledged yet.
+    """
     publish_to = runner.handler.publish_to
-    if result is None or publish_to is None:
-        for delivery in batch:
-            await runner.succeeded(delivery, None)
-        return
-    if not isinstance(result, list):
-        raise ConfigError(f"{runner.handler.name} returned a {type(result).__name__}; a batch publishes a list.")
+    if publish_to is not None and not isinstance(result, (list, NoneType)):
+        raise ConfigError(f"{runner.handler.name} returned {kind_of(result)}; a batch publishes a list.")
     open_ones = [delivery for delivery in batch if not delivery.is_settled]
-    adds = [runner.follow_up(publish_to, payload) for payload in result]
-    if open_ones:
+    if runner.has_settle_hooks:
+        for delivery in open_ones:
+            await runner.hooks.run("before_ack", runner.context(delivery))
+    if publish_to is None or result is None:
+        for delivery in open_ones:
+            runner.settlers[delivery.stream].ack(delivery)
+    elif open_ones:
+        adds = [runner.follow_up(publish_to, payload) for payload in result]
         await runner.settle_with(Ack([delivery.id for delivery in open_ones], adds), open_ones)

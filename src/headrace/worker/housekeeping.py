@@ -55,7 +55,7 @@ class Housekeeper:
                     await self.tidy(consumer, is_trimming=is_trimming)
                 except ConnectionLost:
                     break
-                except HeadraceError as error:
+                except Exception as error:  # Whatever it is, it must go on: the outbox is emptied here.
                     consumer.outage.refused(consumer.handler.stream, consumer.handler.group, error)
 
     async def wait(self) -> None:

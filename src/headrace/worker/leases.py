@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from headrace.client.client import Client
 from headrace.errors import HeadraceError
+from headrace.worker import events
 
 SHORTEST_TICK_S: Final = 0.01
 LONGEST_TICK_S: Final = 1.0
@@ -51,5 +52,9 @@ class LeaseKeeper:
             self.ready.set()
             while not self.ending.wait(self.tick_s):
                 for holder in self.holders:
-                    with suppress(HeadraceError):  # The next tick tries again; the worker tells about an outage.
+                    try:
                         holder.extend(client)
+                    except HeadraceError:
+                        continue  # The next tick tries again; the worker tells about an outage.
+                    except Exception as error:  # Without this thread every lease of the worker would end.
+                        events.error("leases_not_extended", error=repr(error))

@@ -118,15 +118,17 @@ class HeldKeys:
         now_s = time.monotonic()
         held = list(self.held.values())  # One step for the interpreter: no lock is needed.
         lease_s = self.lease_ms / 1000
-        lost = [one for one in held if one.leased_s + lease_s <= now_s]
+        self.tell_lost([one for one in held if one.leased_s + lease_s <= now_s])  # First: asking may fail.
         aging = [one for one in held if one.leased_s + lease_s / 3 <= now_s < one.leased_s + lease_s]
-        if aging:
-            kept = self.ask(client, aging)
-            for one, is_ours in zip(aging, kept, strict=True):
-                if is_ours:
-                    one.leased_s = now_s
-                else:
-                    lost.append(one)
+        if not aging:
+            return
+        kept = self.ask(client, aging)
+        for one, is_ours in zip(aging, kept, strict=True):
+            if is_ours:
+                one.leased_s = now_s
+        self.tell_lost([one for one, is_ours in zip(aging, kept, strict=True) if not is_ours])
+
+    def tell_lost(self, lost: list[HeldKey]) -> None:
         for one in lost:
             self.loop.call_soon_threadsafe(self.on_lost, one)
 

@@ -23,7 +23,7 @@ from headrace.app.app import SHUTDOWN_TIMEOUT, App
 from headrace.client.async_client import AsyncClient
 from headrace.client.flows import unique_consumer_name
 from headrace.client.times import Duration, parse_duration_ms
-from headrace.errors import ConfigError, HeadraceError
+from headrace.errors import ConfigError
 from headrace.worker import events
 from headrace.worker.consumer import Consumer
 from headrace.worker.counters import Counters
@@ -64,7 +64,11 @@ class Worker:
         return {(one.handler.stream, one.handler.group): one.runner.counters for one in self.consumers}
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:  # Cancelled, perhaps, when half of it ran already.
+            await self.finish()
+            raise
         return self
 
     async def __aexit__(
@@ -129,14 +133,12 @@ class Worker:
         if self.housekeeper is not None:
             self.housekeeper.cancel()
         await asyncio.gather(*[consumer.stop_reading() for consumer in self.consumers])
-        tasks = {task for consumer in self.consumers for task in consumer.runner.tasks}
-        if tasks:
-            await self.let_finish(tasks)
-        try:
-            async with asyncio.timeout(GIVE_BACK_S):
-                await asyncio.gather(*[consumer.give_back() for consumer in self.consumers])
-        except (HeadraceError, TimeoutError) as error:
-            events.warning("not_given_back", error=repr(error))  # Others take it over when its lease has run out.
+        tasks = self.tasks()
+        late = await self.let_finish(tasks) if tasks else set()
+        await self.give_back()
+        hooks = self.tasks() - late  # Of what was settled at the very end.
+        if hooks:
+            await asyncio.wait(hooks, timeout=GIVE_BACK_S)
         self.end_threads()
         leases, self.leases = self.leases, None
         await asyncio.to_thread(leases.stop)
@@ -148,8 +150,21 @@ class Worker:
                 setattr(total, name, getattr(total, name) + getattr(counters, name))
         events.info("worker_ended", worker=self.name, **{name: getattr(total, name) for name in Counters.__slots__})
 
-    async def let_finish(self, tasks: set[asyncio.Task[None]]) -> None:
-        """Handlers that run get their time, unless somebody is in a hurry; the others are cancelled."""
+    def tasks(self) -> set[asyncio.Task[None]]:
+        return {task for consumer in self.consumers for task in consumer.runner.tasks}
+
+    async def give_back(self) -> None:
+        """What is not given back is taken over by others when its lease has run out."""
+        giving = [asyncio.ensure_future(consumer.give_back()) for consumer in self.consumers]
+        _, late = await asyncio.wait(giving, timeout=GIVE_BACK_S)
+        for task in late:
+            task.cancel()
+        for task, result in zip(giving, await asyncio.gather(*giving, return_exceptions=True), strict=True):
+            if isinstance(result, BaseException):
+                events.warning("not_given_back", error="too slow" if task in late else repr(result))
+
+    async def let_finish(self, tasks: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
+        """Handlers that run get their time, unless somebody is in a hurry; the others are cancelled, and come back."""
         all_done = asyncio.ensure_future(asyncio.wait(tasks, timeout=self.shutdown_s))
         hurrying = asyncio.ensure_future(self.hurrying.wait())
         await asyncio.wait({all_done, hurrying}, return_when=asyncio.FIRST_COMPLETED)
@@ -160,6 +175,7 @@ class Worker:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=GIVE_BACK_S)
+        return late
 
     def end_threads(self) -> None:
         for consumer in self.consumers:
