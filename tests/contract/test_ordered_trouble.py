@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from headrace import App, ConfigError, Context, LeaseLost, Refused, Retries
+from headrace import App, ConfigError, Context, LeaseLost, OrderedConsumer, Refused, Retries
 from headrace.client import lane_steps
 from headrace.errors import ConnectionLost
 from headrace.worker import housekeeping
@@ -343,5 +343,41 @@ def test_dead_letters_of_a_group_that_keeps_order_are_published_anew_or_not_at_a
                 await app.dead(name).replay()
             assert await app.dead(name).replay(to=name) == 2
             await until(lambda: seen == [0, 1])
+
+    run(program())
+
+
+def test_order_is_not_turned_on_while_dead_letters_are_to_be_read_again(url, name):
+    """They lie beside the stream, and a group that keeps order does not look there."""
+    plain, ordered = App(url), App(url)
+    seen, is_well = [], []
+
+    @plain.handler(name, group="g", retries=0)
+    async def handle_plain(message: dict) -> None:
+        if not is_well:
+            raise ValueError("no")
+        seen.append(message["number"])
+
+    @ordered.handler(name, group="g", key="ticket_id")
+    async def handle(message: dict) -> None:
+        seen.append(message["number"])
+
+    async def program():
+        async with plain.worker() as worker:
+            await plain.publish_many(name, tickets([1], 2))
+            await until(lambda: worker.counters[name, "g"].buried == 2)
+        assert await plain.dead(name).replay() == 2
+        with pytest.raises(Refused, match=r"2 dead letters that were sent again and not done yet.*without order"):
+            async with ordered.worker():
+                pass
+        with pytest.raises(Refused, match="2 dead letters"):
+            async with OrderedConsumer(handle, url=url, stream=name, group="g"):
+                pass
+        is_well.append(True)
+        async with plain.worker() as worker:
+            await until(lambda: worker.counters[name, "g"].done == 2)
+        async with ordered.worker():
+            await ordered.publish(name, {"ticket_id": 1, "number": 2})
+            await until(lambda: seen == [0, 1, 2])
 
     run(program())

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from headrace.app.app import App
+from headrace.client.layout import a_type
 from headrace.errors import ConfigError
 
 
@@ -27,11 +28,7 @@ def load_function(place: str) -> Callable[[Any], Any]:
 
 
 def kind_of(found: Any) -> str:
-    """As a sentence says it: an int, a str."""
-    if found is None:
-        return "nothing of that name"
-    name = type(found).__name__
-    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"
+    return "nothing of that name" if found is None else a_type(found)
 
 
 def load(place: str, what: str, example: str) -> Any:

@@ -16,11 +16,12 @@ from headrace.client import requests
 from headrace.client.flow import Flow
 from headrace.client.flows import Facts, capabilities, create_group
 from headrace.client.functions import run_step
-from headrace.client.lane_keys import Order
+from headrace.client.lane_keys import Order, order_key
 from headrace.client.requests import Request, Word
 from headrace.client.results import Entry, encode_text
+from headrace.client.worker_keys import group_keys
 from headrace.client.worker_steps import Add, effect_words, read_flags
-from headrace.errors import CommandError, ConfigError, NotFound
+from headrace.errors import CommandError, ConfigError, NotFound, Refused
 
 T = TypeVar("T")
 
@@ -136,11 +137,26 @@ def config(facts: Facts, order: Order) -> Flow[None]:
 
 def set_up(facts: Facts, order: Order) -> Flow[None]:
     """As config; a group that is missing is made, from the beginning of its stream."""
+    yield from refuse_undone_letters(order)
     try:
         yield from config(facts, order)
     except NotFound:
         yield from create_group(order.stream, order.group, "0")
         yield from config(facts, order)
+
+
+def refuse_undone_letters(order: Order) -> Flow[None]:
+    """Before order is turned on for a group: dead letters that were sent again to it alone would never be read."""
+    settings, again = order_key(order.stream, order.group), group_keys(order.stream, order.group).again
+    if (yield from Request(("EXISTS", settings), requests.number, settings, is_repeatable=True).run()):
+        return
+    count = yield from requests.length(again).run()
+    if count:
+        letters = "1 dead letter that was" if count == 1 else f"{count} dead letters that were"
+        raise Refused(
+            f"group {order.group!r} of {order.stream!r} has {letters} sent again and not done yet, which nobody reads "
+            f"in order per key. Let a worker without order finish them first, or delete {again!r}."
+        )
 
 
 def register(facts: Facts, order: Order, consumer: str, capacity: int = 1, health: str = "") -> Flow[Session]:

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any
 
 from headrace.app.delivery import Delivery
-from headrace.app.loading import kind_of
+from headrace.client.layout import a_type
 from headrace.client.worker_steps import Ack
 from headrace.errors import ConfigError, Misfit
 from headrace.worker.running import Runner
@@ -114,7 +114,7 @@ async def settle_batch(runner: Runner, batch: list[Any], result: Any) -> None:
     """
     publish_to = runner.handler.publish_to
     if publish_to is not None and not isinstance(result, (list, NoneType)):
-        raise ConfigError(f"{runner.handler.name} returned {kind_of(result)}; a batch publishes a list.")
+        raise ConfigError(f"{runner.handler.name} returned {a_type(result)}; a batch publishes a list.")
     open_ones = [delivery for delivery in batch if not delivery.is_settled]
     if runner.has_settle_hooks:
         for delivery in open_ones:

@@ -100,6 +100,7 @@ class OrderedConsumer:
                     key=handler.key,
                 )  # fmt: skip
         self.keys.order = Order(handler.stream, handler.group, settings)
+        await client.run(lane_steps.refuse_undone_letters(self.keys.order))
         await client.run(lane_steps.config(facts, self.keys.order))
         if known is None:  # Retries of the time without order would take messages out of their lanes.
             records = group_keys(handler.stream, handler.group)

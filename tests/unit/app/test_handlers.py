@@ -168,7 +168,7 @@ def test_an_app_is_found_by_module_and_name(monkeypatch, tmp_path):
     for place, words in [
         ("shop_of_test", "names no app"),
         ("shop_of_test:nothing", "nothing of that name"),
-        ("shop_of_test:number", "is a int, not an App"),
+        ("shop_of_test:number", "is an int, not an App"),
         ("no_such_shop:app", "no module 'no_such_shop'"),
     ]:
         with pytest.raises(ConfigError, match=words):
