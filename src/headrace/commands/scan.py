@@ -97,10 +97,11 @@ def hscan(ctx: Call, argv: list[bytes]) -> Outcome:
     "SSCAN", key("RO access"), integer("cursor"), optional(pattern("pattern", "MATCH")),
     optional(integer("count", "COUNT")),
     group="set", flags="readonly", since="2.8.0",
-    complexity="O(COUNT); the first call of a larger walk is O(N log(N)) with N members",
+    complexity="O(COUNT); the first call of a larger walk O(N) with N members, quickly",
     summary="Go through the members of a set in pages.", tips="nondeterministic_output",
 )  # fmt: skip
 def sscan(ctx: Call, argv: list[bytes]) -> Outcome:
+    """A walk over a large set begins with empty pages, one for every 10,000 members: they are put in order first."""
     cursor = parse_cursor(argv[2])
     members = find_set(ctx, argv[1])
     if members is None:

@@ -92,7 +92,7 @@ class Keyspace:
     def clear(self) -> None:
         self.values.clear()
         self.expires_ms.clear()
-        self.orders.by_key.clear()
+        self.orders.clear()
 
     def drop_if_expired(self, key: bytes, now_ms: int) -> None:
         when = self.expires_ms.get(key)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from headrace.engine.scan import COPY_MASK, MAX_ORDERS, Orders, is_younger
+from headrace.engine.set_order import STEP
 
 
 class Walk:
@@ -25,11 +26,13 @@ class Walk:
 
 
 @pytest.mark.parametrize("kind", ["dict", "set"])
-@pytest.mark.parametrize("seed", range(40))
-def test_what_stays_is_met_by_every_walk(kind: str, seed: int) -> None:
+@pytest.mark.parametrize("step", [1, 40, STEP])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_stays_is_met_by_every_walk(kind: str, step: int, seed: int) -> None:
     random = Random(seed)
     names: dict[bytes, int] | set[bytes] = {} if kind == "dict" else set()
     orders = Orders()
+    orders.step = step
     walks: list[Walk] = []
     for number in range(400):
         name = b"%d" % random.randrange(120)
@@ -54,7 +57,7 @@ def test_what_stays_is_met_by_every_walk(kind: str, seed: int) -> None:
                 assert walk.staying <= walk.met
                 walks.remove(walk)
         if random.randrange(30) == 0:
-            orders.by_key.clear()
+            orders.clear()
     for walk in walks:
         while not walk.is_over:
             walk.step(orders, names, 7)
@@ -100,3 +103,70 @@ def test_copies_are_few() -> None:
 )
 def test_the_numbers_of_copies_go_round(number: int, began: int, younger: bool) -> None:
     assert is_younger(number, began) == younger
+
+
+def test_a_large_set_is_put_in_order_in_steps_before_the_first_members_come() -> None:
+    names = {b"%d" % number for number in range(1000)}
+    orders = Orders()
+    orders.step = 100
+    cursors: list[int] = []
+    pages: list[list[bytes]] = []
+    cursor, page = orders.page(b"key", names, 0, 50)
+    while cursor:
+        cursors.append(cursor)
+        pages.append(page)
+        cursor, page = orders.page(b"key", names, cursor, 50)
+
+    assert [len(page) for page in pages[:9]] == [0] * 9
+    assert [len(page) for page in pages[9:]] == [50] * 19
+    assert sorted(name for found in [*pages, page] for name in found) == sorted(names)
+    assert not orders.preparing
+
+
+def test_many_who_walk_over_one_large_set_all_come_to_an_end() -> None:
+    names = {b"%d" % number for number in range(300)}
+    orders = Orders()
+    orders.step = 10
+    walks = [Walk(names) for _ in range(50)]
+    calls = 0
+    while walks:
+        for walk in list(walks):
+            calls += 1
+            walk.step(orders, names, 20)
+            if walk.is_over:
+                assert walk.met == names
+                walks.remove(walk)
+
+    assert calls < 50 * 200
+
+
+def test_many_who_walk_over_large_sets_of_their_own_all_come_to_an_end() -> None:
+    orders = Orders()
+    orders.step = 10
+    sets = {b"%d" % key: {b"%d" % number for number in range(300)} for key in range(3 * MAX_ORDERS)}
+    cursors = dict.fromkeys(sets, 0)
+    met: dict[bytes, set[bytes]] = {key: set() for key in sets}
+    for _ in range(500):
+        for key in list(cursors):
+            cursors[key], page = orders.page(key, sets[key], cursors[key], 20)
+            met[key].update(page)
+            if cursors[key] == 0:
+                del cursors[key]
+        assert len(orders.preparing) <= MAX_ORDERS and len(orders.ready) <= MAX_ORDERS
+
+    assert not cursors
+    assert met == sets
+
+
+def test_members_that_share_a_checksum_all_come() -> None:
+    alike = {b"plumless", b"buckeroo", b""}  # Two of one CRC-32, and the one whose CRC-32 is 0.
+    names = {b"%d" % number for number in range(500)} | alike
+    orders = Orders()
+    met: set[bytes] = set()
+    cursor, page = orders.page(b"key", names, 0, 1)
+    met.update(page)
+    while cursor:
+        cursor, page = orders.page(b"key", names, cursor, 1)
+        met.update(page)
+
+    assert met == names
