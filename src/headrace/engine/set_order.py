@@ -1,7 +1,7 @@
 """The members of a set, in an order that lasts: that of their CRC-32.
 
-They lie in boxes, each for a range of checksums, about forty in a box. A million members take a second to be put there, a
-stall for every client; so it is done in steps, on a copy of the members.
+They lie in boxes, each for a range of checksums, about forty in a box. To put a million members there takes up to a
+second, a stall for every client; so it is done in steps, on a copy of the members.
 """
 
 from bisect import bisect_left
