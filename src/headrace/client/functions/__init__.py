@@ -19,13 +19,14 @@ from headrace.errors import AccessDenied, CommandError, HeadraceError, Unsupport
 
 T = TypeVar("T")
 
-VERSION: Final = 10  # Raised whenever a step changes what it does or how it is called.
+VERSION: Final = 11  # Raised whenever a step changes what it does or how it is called.
 LIBRARY: Final = f"headrace_{VERSION}"
 # Steps by the files that they share; those of the first row share nothing.
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
-    "": ("ackdel", "claim", "trim"),
+    "": ("claim",),
+    "stream": ("ackdel", "trim"),
     "publish": ("add", "delay"),
-    "queue": (
+    "stream queue": (
         "queue_ack", "queue_extend", "queue_info", "queue_inspect", "queue_nack", "queue_pause", "queue_pop",
         "queue_push", "queue_pushx", "queue_recover", "queue_wait",
     ),

@@ -14,6 +14,7 @@ local PART = 6000 -- Words handed to one command; Lua's stack takes about 8000.
 local NO_LANES = 'NOLANES no order per key is set up for this group: LANE.CONFIG first'
 local FENCED = 'FENCED this consumer has another session, or none: register again'
 local OTHER_MAPS = 'MAPS the maps have other names: read the settings again'
+local BAD_LEASE = 'ERR LEASE is not a positive number of milliseconds'
 local ENDED = 'its consumers ended while they ran it'
 
 local function text_of(number)

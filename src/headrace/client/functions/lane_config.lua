@@ -7,20 +7,22 @@
 -- What decides where messages are (KEYFIELDS, READER, MAPS, LAYOUT) begins a rebuild when it changes.
 
 local MOST_NAMES = 64
-local BAD_NAMES = 'ERR KEYFIELDS must be followed by the number of names, 1 to 64, and by as many names, none empty'
+local BAD_NAMES = 'ERR KEYFIELDS must be followed by a number, 1 to 64, and by as many names'
 
 if #ARGV < 4 then
   return redis.error_reply('ERR wrong number of arguments')
 end
 local order = order_of(KEYS, ARGV[1])
-local count = ARGV[2]:upper() == 'KEYFIELDS' and whole_number(ARGV[3], 1, math.min(MOST_NAMES, #ARGV - 3))
-if not count then
+local count = whole_number(ARGV[3], 1, math.min(MOST_NAMES, #ARGV - 3))
+if ARGV[2]:upper() ~= 'KEYFIELDS' then
+  return redis.error_reply(SYNTAX)
+elseif not count then
   return redis.error_reply(BAD_NAMES)
 end
 local names = {}
 for i = 4, 3 + count do
   if ARGV[i] == '' then
-    return redis.error_reply(BAD_NAMES)
+    return redis.error_reply('ERR a name of KEYFIELDS must not be empty')
   end
   names[#names + 1] = #ARGV[i] .. ':' .. ARGV[i]
 end
@@ -32,35 +34,41 @@ local chosen = {
 local CHOICES = {
   POISON = {park = true, skip = true}, KEYLESS = {own = true, dead = true}, LAYOUT = {list = true, set = true},
 }
-local NUMBERS = {MAXATTEMPTS = {0, 2 ^ 31}, LEASE = {1, 2 ^ 52}}
-local at = 4 + count
+local NUMBERS = {
+  MAXATTEMPTS = {0, 2 ^ 31, 'ERR MAXATTEMPTS is not a number of attempts, or 0 for no limit'},
+  LEASE = {1, 2 ^ 52, BAD_LEASE},
+}
+local at, is_given = 4 + count, {KEYFIELDS = true}
 while at <= #ARGV do
   local word, value = ARGV[at]:upper(), ARGV[at + 1]
-  if not value then
+  if not value or is_given[word] then
     return redis.error_reply(SYNTAX)
   elseif CHOICES[word] and CHOICES[word][value:lower()] then
     chosen[word:lower()] = value:lower()
   elseif NUMBERS[word] then
     local number = whole_number(value, NUMBERS[word][1], NUMBERS[word][2])
     if not number then
-      return redis.error_reply(NOT_AN_INTEGER)
+      return redis.error_reply(NUMBERS[word][3])
     end
     chosen[word:lower()] = text_of(number)
   elseif word == 'READER' and value ~= '' and value ~= LANES then
     chosen.reader = value
   elseif word == 'MAPS' and value == order.tickets and ARGV[at + 2] == order.consumers then
     at = at + 1
-  elseif word == 'READER' or word == 'MAPS' then
-    return redis.error_reply('ERR ' .. word .. ' has a name that cannot be used')
+  elseif word == 'READER' then
+    return redis.error_reply("ERR READER must be a consumer's name other than 'lanes'")
   else
     return redis.error_reply(SYNTAX)
   end
-  at = at + 2
+  is_given[word], at = true, at + 2
+end
+if order.tickets == order.consumers then
+  return redis.error_reply('ERR MAPS must name two different keys')
 end
 local is_taken = {}
 for i = 1, 8 do
   if is_taken[KEYS[i]] then
-    return redis.error_reply('ERR MAPS has a name that cannot be used')
+    return redis.error_reply('ERR MAPS must not name the stream or another key of the group')
   end
   is_taken[KEYS[i]] = true
 end

@@ -6,6 +6,8 @@
 -- Messages at the head that were acknowledged by hand leave their lane. With ONLY, every other key that the consumer
 -- holds is given back.
 
+local BAD_COUNT = 'ERR the number of keys must be from 0 to 1000, with a key and its fence for each'
+
 local order, wrong = open_order(KEYS, ARGV, 6)
 if wrong then
   return wrong
@@ -14,10 +16,12 @@ local consumer, lease = ARGV[2], whole_number(ARGV[5], 1, 2 ^ 52)
 local is_only = ARGV[6]:upper() == 'ONLY'
 local at = is_only and 7 or 6
 local count = ARGV[at] and whole_number(ARGV[at], 0, MOST)
-if ARGV[4]:upper() ~= 'LEASE' or not ARGV[at] or (count and #ARGV ~= at + 2 * count) then
+if ARGV[4]:upper() ~= 'LEASE' or (lease and not ARGV[at]) then
   return redis.error_reply(SYNTAX)
-elseif not lease or not count then
-  return redis.error_reply('ERR LEASE must be from 1 ms on, and the number of keys from 0 to 1000')
+elseif not lease then
+  return redis.error_reply(BAD_LEASE)
+elseif not count or #ARGV ~= at + 2 * count then
+  return redis.error_reply(BAD_COUNT)
 elseif not has_session(order, consumer, ARGV[3]) then
   return redis.error_reply(FENCED)
 end
@@ -25,9 +29,6 @@ local keys, fences = {}, {}
 for i = 1, count do
   keys[i] = ARGV[at + 2 * i - 1]
   fences[i] = ARGV[at + 2 * i]
-  if not whole_number(fences[i], 0, 2 ^ 53) then
-    return redis.error_reply(NOT_AN_INTEGER)
-  end
 end
 
 local tickets, heads, given = read_tickets(order, keys), {}, {}

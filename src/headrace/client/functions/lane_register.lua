@@ -8,14 +8,14 @@ if wrong then
   return wrong
 end
 local consumer, capacity, health = ARGV[2], 1, ''
-if consumer == '' or consumer == LANES or consumer == order.reader then
-  return redis.error_reply('ERR this name is not for consumers: choose another')
-end
+local is_given = {}
 for at = 3, #ARGV, 2 do
   local word, value = ARGV[at]:upper(), ARGV[at + 1]
-  if value and word == 'HEALTH' then
+  if not value or is_given[word] then
+    return redis.error_reply(SYNTAX)
+  elseif word == 'HEALTH' then
     health = value
-  elseif value and word == 'CAPACITY' then
+  elseif word == 'CAPACITY' then
     capacity = whole_number(value, 1, 1000000)
     if not capacity then
       return redis.error_reply('ERR CAPACITY must be from 1 to 1000000')
@@ -23,6 +23,10 @@ for at = 3, #ARGV, 2 do
   else
     return redis.error_reply(SYNTAX)
   end
+  is_given[word] = true
+end
+if consumer == '' or consumer == LANES or consumer == order.reader then
+  return redis.error_reply('ERR this name is not for consumers: choose another')
 end
 
 local keys, tickets = find_held(order, consumer)

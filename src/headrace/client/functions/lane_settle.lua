@@ -14,7 +14,7 @@
 -- Three passes: read the clauses, check everything, then do it. What is done is deleted once no group needs it, unless
 -- KEEP is given.
 
-local BAD_COUNT = 'ERR DONE must be followed by a key, its fence, the number of its IDs, 1 or more, and by as many IDs'
+local BAD_COUNT = 'ERR DONE must be followed by a key, its fence, the number of IDs, 1 or more, and as many IDs'
 local BAD_DELAY = 'ERR the delay of FAIL is not a number of milliseconds'
 local TWICE = 'ERR one clause per key is possible in one call'
 
@@ -65,22 +65,10 @@ local function read_clause(verb, at, left)
   return verb == 'DONE' and last + 1 or at + 3 + WORDS[verb]
 end
 
-local at = keeps and 3 or 2
-while at <= #ARGV do
-  local word, clause = ARGV[at]:upper(), clauses[#clauses]
-  local behind, refused
-  if WORDS[word] then
-    behind, refused = read_clause(word, at, #ARGV - at)
-  elseif belongings[word] and clause and clause.verb == 'DONE' then
-    behind, refused = belongings[word](clause, targets, ARGV, at, #ARGV - at)
-  end
-  if not behind then
-    return redis.error_reply(refused or SYNTAX)
-  end
-  at = behind
-end
-if #clauses == 0 then
-  return redis.error_reply(SYNTAX)
+local readers = {DONE = read_clause, FAIL = read_clause, BURY = read_clause, PARK = read_clause, BACK = read_clause}
+local refused = read_clauses(clauses, targets, ARGV, keeps and 3 or 2, readers, 'DONE')
+if refused then
+  return redis.error_reply(refused)
 elseif size > MOST then
   return redis.error_reply(TOO_MANY)
 end
@@ -131,9 +119,6 @@ for i, clause in ipairs(clauses) do
   local is_held = ticket and ticket.state == 'held' and ticket.fence == clause.fence
   clause.ticket = is_held and ticket or {given = 0}
   clause.head = is_held and lane_head(order, clause.key, ticket.given + 1) or {}
-  if not is_held and not whole_number(clause.fence, 0, 2 ^ 53) then
-    return redis.error_reply(NOT_AN_INTEGER)
-  end
   local is_right = are_first(clause, clause.head)
   if is_right == nil then
     return redis.error_reply(INVALID_ID)
@@ -141,7 +126,7 @@ for i, clause in ipairs(clauses) do
   clause.happens = is_held and is_right
   reply[i] = clause.happens and 1 or 0
 end
-local refused = check_effects(clauses, targets, function(name)
+refused = check_effects(clauses, targets, function(name)
   return own[name] or name:sub(1, #lane_start) == lane_start
 end)
 if refused then

@@ -14,17 +14,21 @@ local order, wrong = open_order(KEYS, ARGV, 9, PAGE)
 if wrong then
   return wrong
 end
-local consumer, session = ARGV[2], ARGV[3]
-local lease, wanted = whole_number(ARGV[5], 1, 2 ^ 52), whole_number(ARGV[7], 1, 1000)
-local run = whole_number(ARGV[9], 1, 1000)
-local limit = #ARGV == 11 and whole_number(ARGV[11], 1, 1000)
-if #ARGV ~= 9 and not (#ARGV == 11 and ARGV[10]:upper() == 'LIMIT') then
+local consumer, session, lease = ARGV[2], ARGV[3], whole_number(ARGV[5], 1, 2 ^ 52)
+if ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
   return redis.error_reply(SYNTAX)
-elseif ARGV[4]:upper() ~= 'LEASE' or ARGV[6]:upper() ~= 'KEYS' or ARGV[8]:upper() ~= 'RUN' then
-  return redis.error_reply(SYNTAX)
-elseif not lease or not wanted or not run or limit == nil then
-  return redis.error_reply('ERR LEASE must be from 1 ms on, KEYS, RUN and LIMIT from 1 to 1000')
-elseif not has_session(order, consumer, session) then
+elseif not lease then
+  return redis.error_reply(BAD_LEASE)
+end
+for at = 6, #ARGV, 2 do
+  if at > 8 and (at > 10 or #ARGV ~= 11 or ARGV[10]:upper() ~= 'LIMIT') then
+    return redis.error_reply(SYNTAX)
+  elseif not whole_number(ARGV[at + 1], 1, 1000) then
+    return redis.error_reply('ERR ' .. ARGV[at]:upper() .. ' must be from 1 to 1000')
+  end
+end
+local wanted, run, limit = tonumber(ARGV[7]), tonumber(ARGV[9]), ARGV[11] and tonumber(ARGV[11])
+if not has_session(order, consumer, session) then
   return redis.error_reply(FENCED)
 elseif order.rebuild then
   rebuild_page(order)

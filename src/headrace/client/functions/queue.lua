@@ -24,7 +24,6 @@ local MOST = 1000 -- Elements in one call, so that none keeps the server for lon
 local PILES = 512 -- With more, the order in the last pile is that of IDs.
 local CLOCK_READS = 10
 local LATE_MS = 1000 -- A last delivery that lies further ahead was before the clock went back.
-local HIGHEST = '18446744073709551615'
 local LARGEST = '9223372036854775807'
 local WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local EMPTY_KEY = 'EMPTYKEY There is no queue at this key'
@@ -101,21 +100,6 @@ local function integer(text)
     return nil
   end
   return tonumber(text)
-end
-
--- IDs are two numbers of 64 bits, too large for Lua's doubles: they are compared as texts of 20 digits each.
-local function padded(digits)
-  digits = digits:gsub('^0+', '')
-  return #digits <= 20 and ('0'):rep(20 - #digits) .. digits or nil
-end
-
-local function order_of(id)
-  local first, second = id:match('^(%d+)%-(%d+)$')
-  first, second = padded(first or id:match('^%d+$') or HIGHEST .. '0'), padded(second or '0')
-  if not first or not second or first > HIGHEST or second > HIGHEST then
-    return nil
-  end
-  return first .. second
 end
 
 local function plain_id(id)

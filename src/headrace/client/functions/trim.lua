@@ -10,22 +10,6 @@
 
 local PAGE = 100 -- Entries come with their fields, so a few at a time.
 local LEAPS = 1000 -- After so many pending IDs without entry the next one counts as needed.
-local HIGHEST = '18446744073709551615'
-
--- IDs are two numbers of 64 bits, too large for Lua's doubles: they are compared as texts of 20 digits each.
-local function padded(digits)
-  digits = digits:gsub('^0+', '')
-  return #digits <= 20 and ('0'):rep(20 - #digits) .. digits or nil
-end
-
-local function order_of(id)
-  local first, second = id:match('^(%d+)%-(%d+)$')
-  first, second = padded(first or id:match('^%d+$') or HIGHEST .. '0'), padded(second or '0')
-  if not first or not second or first > HIGHEST or second > HIGHEST then
-    return nil
-  end
-  return first .. second
-end
 
 local function plus_one(digits)
   local head, nines = digits:match('^(%d-)(9*)$')
@@ -42,14 +26,6 @@ local function next_of(id)
     return first .. '-' .. plus_one(second)
   end
   return first ~= HIGHEST and plus_one(first) .. '-0' or nil
-end
-
-local function read_pairs(row)
-  local named = {}
-  for i = 1, #row, 2 do
-    named[row[i]] = row[i + 1]
-  end
-  return named
 end
 
 local key, strategy = KEYS[1], ARGV[1]:upper()

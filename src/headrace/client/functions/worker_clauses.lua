@@ -35,6 +35,26 @@ function belongings.EFFECT(clause, _, words, at, left)
   return at + 2 + #effect
 end
 
+-- Read all clauses from a place on: why they cannot be read, or nil. `readers` has a function for each verb, which adds a
+-- clause: from the verb, its place and how many words are left to the place behind it, or the error. Behind clauses of
+-- the verb `acknowledges` there may be belongings.
+local function read_clauses(clauses, targets, words, at, readers, acknowledges)
+  while at <= #words do
+    local word, clause, left = words[at]:upper(), clauses[#clauses], #words - at
+    local behind, refused
+    if readers[word] then
+      behind, refused = readers[word](word, at, left)
+    elseif belongings[word] and clause and clause.verb == acknowledges then
+      behind, refused = belongings[word](clause, targets, words, at, left)
+    end
+    if not behind then
+      return refused or SYNTAX
+    end
+    at = behind
+  end
+  return #clauses == 0 and SYNTAX or nil
+end
+
 -- An error when one of the targets is no stream.
 local function find_wrong_target(targets)
   for target in pairs(targets) do

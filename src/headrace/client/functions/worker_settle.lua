@@ -36,10 +36,9 @@ local function new_clause(verb, from, count)
   return clause
 end
 
--- Each reads one word and what belongs to it: the place behind it, or the error.
 local readers = {}
 
-function readers.ACK(at, left)
+function readers.ACK(_, at, left)
   local count = left >= 1 and whole_number(ARGV[at + 1], 1, left - 1)
   if not count then
     return nil, left >= 1 and BAD_COUNT or SYNTAX
@@ -48,7 +47,7 @@ function readers.ACK(at, left)
   return at + 2 + count
 end
 
-function readers.RETRY(at, left)
+function readers.RETRY(_, at, left)
   if left < 4 then
     return nil, SYNTAX
   end
@@ -61,7 +60,7 @@ function readers.RETRY(at, left)
   return at + 5
 end
 
-function readers.BURY(at, left)
+function readers.BURY(_, at, left)
   if left < 4 then
     return nil, SYNTAX
   end
@@ -74,22 +73,9 @@ function readers.BURY(at, left)
   return at + 5
 end
 
-local at = keeps and 4 or 3
-while at <= #ARGV do
-  local word, clause = ARGV[at]:upper(), clauses[#clauses]
-  local behind, refused
-  if readers[word] then
-    behind, refused = readers[word](at, #ARGV - at)
-  elseif belongings[word] and clause and clause.verb == 'ACK' then
-    behind, refused = belongings[word](clause, targets, ARGV, at, #ARGV - at)
-  end
-  if not behind then
-    return redis.error_reply(refused or SYNTAX)
-  end
-  at = behind
-end
-if #clauses == 0 then
-  return redis.error_reply(SYNTAX)
+local refused = read_clauses(clauses, targets, ARGV, keeps and 4 or 3, readers, 'ACK')
+if refused then
+  return redis.error_reply(refused)
 end
 
 -- Checking
@@ -131,7 +117,7 @@ for _, clause in ipairs(clauses) do
   end
 end
 
-local refused = check_effects(clauses, targets, function(name)
+refused = check_effects(clauses, targets, function(name)
   return name == key or name == due or name == attempts or name == dead
 end)
 if refused then
