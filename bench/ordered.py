@@ -75,12 +75,16 @@ class Master:
     def __init__(self, server: Server) -> None:
         command = [sys.executable, "-m", "headrace", "ordered", "master", "--port", "0"]
         command += ["--url", f"redis://{HOST}:{server.port}"]
+        self.url = ""
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        self.url = line.rpartition(" ")[2].strip()
-        if not self.url.startswith("http"):
-            raise LoadError(f"the coordinator did not start: {line}{self.process.stdout.read()}")
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if "listening on" in line:
+                self.url = line.split()[-1]
+                return
+        raise LoadError(f"the coordinator did not start: {''.join(said)}")
 
     def cpu_s(self) -> float:
         return process_cpu_s(self.process.pid)

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from headrace import AsyncClient
+from headrace.errors import ConfigError
 from headrace.ordered import api, coordinator, master
 from headrace.ordered.bodies import MOST_BODY_BYTES
 from headrace.ordered.endpoints import ENDPOINTS
@@ -41,6 +43,18 @@ def test_the_views_show_holders_messages_and_keys(url, name):
             assert (lanes["stream"], lanes["key_fields"], lanes["consumers"]) == (name, ["ticket_id"], 1)
             health = await it.ok("GET", "/api/health")
             assert health["name"] and health["uptime_s"] >= 0 and health["held_or_waiting"] == 2
+
+    run(program())
+
+
+@pytest.mark.parametrize("which", ["tickets", "consumers"])
+def test_a_map_whose_name_something_else_has_is_told_at_the_start(url, name, which):
+    async def program():
+        async with AsyncClient(url) as client:
+            await client.command("XADD", f"{{{name}}}:{which}", "*", "a", "b")
+        with pytest.raises(ConfigError, match=f"is a stream, .*another one: --{which}"):
+            async with scene(url, name):
+                pass
 
     run(program())
 

@@ -22,6 +22,9 @@ def load_app(place: str) -> App:
 def load_function(place: str) -> Callable[[Any], Any]:
     """Import the module and give the function, or another object that can be called."""
     found = load(place, "function", "app:handle for the function handle in app.py")
+    if found is None:
+        module_name, _, path = place.partition(":")
+        raise ConfigError(f"there is no {path!r} in the module {module_name!r}. Write the name of a function in it.")
     if not callable(found) or isinstance(found, type):
         raise ConfigError(f"{place!r} is {kind_of(found)}, not a function that takes a message.")
     return found  # type: ignore[no-any-return]

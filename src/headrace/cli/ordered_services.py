@@ -171,7 +171,7 @@ async def run_consumer(
     from headrace.ordered.consumer_settings import addresses_of, find_settings
 
     handler = usage(load_function, place=place)
-    found = usage(find_settings, given={**words, **addresses_of(master)}, file=file)
+    found = usage(find_settings, given={**words, **usage(addresses_of, master=master)}, file=file)
     if not found.master_register_api_url and not found.master_acknowledge_api_url:
         with open_client(url):  # Nobody there is told at once.
             pass

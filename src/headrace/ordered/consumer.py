@@ -71,7 +71,7 @@ class OrderedConsumer:
         self.health_url = health_url
         self.shutdown_s = parse_duration_ms(shutdown_timeout, "shutdown_timeout") / 1000
         self.serving: Serving | None = None
-        self.outage = Outage()
+        self.outage = Outage("broker" if self.source.takes else "coordinator")
         self.lease_s = 0.0
         self.contact_s = 0.0  # When the source last answered.
         self.has_given_up = False  # What was running, since nobody answered.

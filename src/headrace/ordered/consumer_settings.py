@@ -70,5 +70,7 @@ def addresses_of(master: str | None) -> dict[str, str | None]:
     """Both of them, from the address of the coordinator: http://localhost:7381."""
     if not master:
         return {}
+    if not master.startswith(("http://", "https://")):
+        raise ConfigError(f"the coordinator is {master!r}; write it like http://localhost:7381.")
     base = master.rstrip("/")
     return {"master_register_api_url": base + REGISTER, "master_acknowledge_api_url": base + ACKNOWLEDGE}

@@ -27,7 +27,7 @@ from headrace.ordered.roster import Roster, is_delegated
 from headrace.ordered.settling import Settler
 
 MOST_CONSUMERS: Final = 1000
-REGISTER_AGAIN: Final = "Register again: POST /api/consumers/register."
+REGISTER_AGAIN: Final = "Begin a new session: POST /api/consumers/register."
 
 
 class Coordinator:

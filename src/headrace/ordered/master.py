@@ -17,7 +17,7 @@ from headrace.client import lane_steps, requests
 from headrace.client.async_client import AsyncClient
 from headrace.client.flows import unique_consumer_name
 from headrace.client.requests import Request
-from headrace.errors import ConnectionLost, HeadraceError, NoLanes, NotFound
+from headrace.errors import ConfigError, ConnectionLost, HeadraceError, NoLanes, NotFound, WrongType
 from headrace.ordered.api import Api
 from headrace.ordered.coordinator import Coordinator
 from headrace.ordered.delegating import Delegator
@@ -84,7 +84,21 @@ class Master:
 
     async def set_up(self) -> None:
         """The group, from the beginning of the stream if it is new, and how it is ordered. Again: nothing changes."""
-        await self.client.run(lane_steps.set_up(self.client._facts, self.order))
+        try:
+            await self.client.run(lane_steps.set_up(self.client._facts, self.order))
+        except WrongType:
+            await self.check_maps()
+            raise
+
+    async def check_maps(self) -> None:
+        """Their names are short ones, which others may have used."""
+        for key, option in ((self.order.tickets, "--tickets"), (self.order.consumers, "--consumers")):
+            kind = await self.client.run(requests.key_type(key).run())
+            if kind not in ("hash", "none"):
+                raise ConfigError(
+                    f"{key!r} on the broker is a {kind}, and the coordinator keeps a hash under this name. Give it "
+                    f"another one: {option}."
+                )
 
     async def delegate(self) -> None:
         is_drained = await self.delegator.round()
@@ -144,9 +158,10 @@ class Master:
 
     # Alone in a process
 
-    async def run(self) -> None:
+    async def run(self, tell: Callable[[str], None] = lambda _: None) -> None:
         """Until stop() is called. Raises what no waiting can heal."""
         async with self:
+            tell(f"listening on {self.url}")
             ended = asyncio.ensure_future(self.ending.wait())
             watched = {ended, *self.loops} | ({self.serving.task} if self.serving.task else set())
             done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -164,5 +179,4 @@ async def run_master(url: str | None, settings: MasterSettings, tell: Callable[[
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, master.stop)
-    tell(f"listening on {master.url}")
-    await master.run()
+    await master.run(tell)

@@ -1,6 +1,7 @@
 """An HTTP server inside a program: bound by us, so that a port that is taken shows at once, and ended by us."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,4 +60,6 @@ def bind(host: str, port: int, option: str) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, UnicodeError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
+        if isinstance(error, OSError) and error.errno and error.errno > 0:
+            reason = os.strerror(error.errno)  # create_server has put the address into the other one, once more.
         raise ConfigError(f"cannot listen on {host}:{port}: {reason}. Give another {option}.") from error

@@ -20,9 +20,10 @@ QUIET_S: Final = 10.0  # Refused again after so long without a refusal: that is 
 class Outage:
     """Shared by everything in a worker that talks to the broker."""
 
-    __slots__ = ("since_s", "pause_s", "refusals")
+    __slots__ = ("what", "since_s", "pause_s", "refusals")
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "broker") -> None:
+        self.what = what  # That cannot be reached.
         self.since_s = 0.0  # 0: there is none.
         self.pause_s = FIRST_PAUSE_S
         self.refusals: dict[tuple[str, str], Refusals] = {}
@@ -31,14 +32,14 @@ class Outage:
         """Before the next try."""
         if not self.since_s:
             self.since_s = time.monotonic()
-            events.warning("broker_lost", error=error)
+            events.warning(f"{self.what}_lost", error=error)
         self.pause_s = min(2 * self.pause_s, LONGEST_PAUSE_S)
         await asyncio.sleep(self.pause_s)
 
     def over(self) -> None:
         """Something was answered."""
         if self.since_s:
-            events.info("broker_back", after_s=round(time.monotonic() - self.since_s, 1))
+            events.info(f"{self.what}_back", after_s=round(time.monotonic() - self.since_s, 1))
             self.since_s = 0.0
             self.pause_s = FIRST_PAUSE_S
 

@@ -59,3 +59,8 @@ def test_the_address_of_a_coordinator_gives_both_urls():
 def test_an_address_of_another_form_is_refused(url):
     with pytest.raises(ConfigError, match="master_register_api_url"):
         base_of(url, REGISTER, "master_register_api_url")
+
+
+def test_a_coordinator_without_its_scheme_is_refused():
+    with pytest.raises(ConfigError, match=r"'localhost:7381'; write it like http://localhost:7381\."):
+        addresses_of("localhost:7381")
