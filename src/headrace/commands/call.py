@@ -31,7 +31,7 @@ class State:
         "errors", "error_replies", "connections_received", "expired_keys", "expired_actively",
         "port", "build", "channels", "event_kinds", "events", "dropped_listeners", "chance", "memory_used",
         "memory_asked_ms", "dropped", "keeping", "debugging", "write_refusal",
-        "on_read_fault", "on_half_done",
+        "on_read_fault", "on_half_done", "clock_ns",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -66,6 +66,7 @@ class State:
         self.keeping = Keeping(now_ms // 1000)
         self.debugging = Debugging()
         self.write_refusal = ""  # Why no command may write; empty: they may.
+        self.clock_ns: Callable[[], int] | None = None  # To measure commands with; None: they are not.
         # Told of faults of ours. None: whoever called a command is.
         self.on_read_fault: Callable[[Exception], None] | None = None  # A command that only reads; it is answered.
         self.on_half_done: Callable[[Exception], None] | None = None  # A change may be half done.

@@ -172,6 +172,7 @@ class Command:
     __slots__ = (
         "name", "full_name", "handler", "arguments", "group", "flags", "categories", "since", "complexity", "summary",
         "tips", "notes", "arity", "least", "most", "subcommands", "parent", "calls", "failed", "rejected",
+        "timed", "timed_ns",
         "waits_for_writes", "may_be_large", "may_queue", "runs_when_gated", "answers_by_push", "runs_when_listening",
         "denies_oom", "first_key", "last_key", "key_step", "keyword", "keyword_start", "behind", "count_at",
         "key_token", "key_places",
@@ -205,6 +206,8 @@ class Command:
         self.subcommands: dict[bytes, Command] = {}
         self.parent: Command | None = None
         self.calls = 0
+        self.timed = 0  # Of them so many were measured,
+        self.timed_ns = 0  # and took so long together.
         self.failed = 0
         self.rejected = 0
         # Held back by CLIENT PAUSE WRITE: writes, and what Redis would send to its replicas.

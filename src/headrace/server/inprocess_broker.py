@@ -10,6 +10,7 @@ clients opened before the fork say so when used. hosting.py has the broker of a 
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from types import TracebackType
@@ -54,6 +55,7 @@ class InProcessBroker:
         self.now_ms = (clock or SystemClock()).now_ms
         self.state = state or State(self.now_ms())
         self.state.build = build_name()
+        self.state.clock_ns = time.perf_counter_ns
         self.conversations = Conversations(self.state)
         self.conversations.on_other = self.let_go_on
         self.turn: NoTurn | Turn = NoTurn()  # To be entered before the lock.

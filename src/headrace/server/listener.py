@@ -8,6 +8,7 @@ so what is kept for it is bounded. Messages of channels come from others: a list
 
 import asyncio
 from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Any, Final
 
 from headrace.commands.dispatch import resolve
@@ -29,6 +30,7 @@ class Listener:
         self.conversations = conversations
         self.state = conversations.state
         self.state.on_read_fault = self.tell_fault
+        self.state.clock_ns = perf_counter_ns
         self.now_ms = now_ms
         self.loop: Any = asyncio.get_running_loop()
         self.connections: dict[int, Connection] = {}

@@ -95,6 +95,29 @@ def test_commands_are_counted_and_the_counters_can_be_reset(broker: MemoryBroker
     assert "cmdstat_set" not in facts_of(broker, "commandstats")
 
 
+def test_of_a_command_that_is_called_often_some_calls_are_measured_for_all(broker: MemoryBroker) -> None:
+    readings = iter(range(0, 10**9, 2500))  # Each measured call takes 2.5 us.
+    asked: list[int] = []
+
+    def clock_ns() -> int:
+        asked.append(next(readings))
+        return asked[-1]
+
+    broker("CONFIG RESETSTAT")
+    broker.state.clock_ns = clock_ns
+    for number in range(128):
+        broker(f"SET key {number}")
+    broker("MULTI")
+    broker("GET key")
+    broker("EXEC")
+    asked_by_them = len(asked)
+
+    facts = facts_of(broker, "commandstats")
+    assert facts["cmdstat_set"].startswith("calls=128,usec=320,usec_per_call=2.50,")
+    assert facts["cmdstat_get"].startswith("calls=1,usec=2,usec_per_call=2.50,")
+    assert asked_by_them < 12
+
+
 def test_keyspace_lines_name_databases_with_keys(broker: MemoryBroker) -> None:
     broker("SET a 1")
     broker("SET b 1 EX 10")
