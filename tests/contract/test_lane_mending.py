@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.client.lane_steps import Fail, Taken
+from headrace.client.lane_views import find_settings
 from support.ordered import GROUP, SHORT_MS, Lanes, ids_of, shape
 from support.servers import wait_until
 
@@ -111,3 +114,25 @@ def test_nonsense_about_the_last_look_does_no_harm(lanes: Lanes, nonsense: str) 
 
     assert lanes.take("bob").wait_ms == 0
     assert shape(lanes.grants("bob")) == {"a": [first]}
+
+
+@pytest.mark.parametrize(
+    ("field", "nonsense"),
+    [("poison", "x"), ("maxattempts", "x"), ("keyless", ""), ("lease", "-1"), ("layout", "x"), ("tickets", None)],
+)
+def test_settings_that_make_no_sense_are_the_usual_ones(lanes: Lanes, field: str, nonsense: str | None) -> None:
+    place, before = lanes.order.keys[5], lanes.client.run(find_settings(None, lanes.stream, GROUP))
+    if nonsense is None:
+        lanes("HDEL", place, field)
+    else:
+        lanes("HSET", place, field, nonsense)
+
+    after = replace(before, layout="list") if field == "layout" else before
+    assert lanes.client.run(find_settings(None, lanes.stream, GROUP)) == after
+
+
+@pytest.mark.parametrize("nonsense", ["", "x", "999999999999:k", ":", "0:"])
+def test_names_of_fields_that_make_no_sense_are_none(lanes: Lanes, nonsense: str) -> None:
+    lanes("HSET", lanes.order.keys[5], "keyfields", nonsense)
+
+    assert lanes.client.run(find_settings(None, lanes.stream, GROUP)) is None

@@ -23,6 +23,10 @@ from headrace.errors import ConfigError
 LANES: Final = "lanes"  # Who has the entries in a lane that nobody holds.
 READER: Final = "master"  # Who has entries that were read and are in no lane yet.
 MOST_KEY_FIELDS: Final = 64
+POISON: Final = ("park", "skip")
+KEYLESS: Final = ("own", "dead")
+LAYOUTS: Final = ("list", "set")
+LONGEST_SIZE: Final = 10  # Digits of the length of a name.
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +49,9 @@ class Settings:
                 f"keyfields is {self.keyfields!r}; give 1 to {MOST_KEY_FIELDS} names, none of them empty."
             )
         for name, value, possible in (
-            ("poison", self.poison, ("park", "skip")),
-            ("keyless", self.keyless, ("own", "dead")),
-            ("layout", self.layout, ("list", "set")),
+            ("poison", self.poison, POISON),
+            ("keyless", self.keyless, KEYLESS),
+            ("layout", self.layout, LAYOUTS),
         ):
             if value not in possible:
                 raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(possible)}.")
@@ -93,9 +97,12 @@ def encode_names(names: tuple[str, ...]) -> bytes:
 
 
 def decode_names(text: bytes) -> tuple[bytes, ...]:
+    """Up to what is none: the hash is an ordinary one."""
     names = []
     while text:
         size, _, rest = text.partition(b":")
+        if not size.isdigit() or len(size) > LONGEST_SIZE:
+            break
         names.append(rest[: int(size)])
         text = rest[int(size) :]
     return tuple(names)

@@ -7,12 +7,22 @@ from typing import Any
 from headrace.client import requests
 from headrace.client.flow import Flow
 from headrace.client.flows import Facts, beside
-from headrace.client.lane_keys import Order, Settings, decode_names, order_key
+from headrace.client.lane_keys import (
+    KEYLESS,
+    LAYOUTS,
+    MOST_KEY_FIELDS,
+    POISON,
+    Order,
+    Settings,
+    decode_names,
+    order_key,
+)
 from headrace.client.lane_steps import call
 from headrace.client.requests import Request, Word
 from headrace.client.results import decode_text, encode_text
 
 STATES = ("ready", "held", "waiting", "parked")
+LONGEST_NUMBER = 16  # Digits.
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +115,8 @@ def find_settings(_: Facts, stream: str, group: str) -> Flow[Settings | None]:
 
     def decode(reply: Any) -> Settings | None:
         named = requests.named(reply)
-        if "keyfields" not in named:
-            return None
-        names = tuple(decode_text(name) for name in decode_names(named["keyfields"]))
-        return read_settings(named, names, stream, group)
+        names = tuple(decode_text(name) for name in decode_names(named.get("keyfields", b"")))
+        return read_settings(named, names, stream, group) if names and all(names) else None
 
     key = order_key(stream, group)
     return (yield from Request(("HGETALL", key), decode, key, is_repeatable=True).run())
@@ -141,16 +149,27 @@ def consumers(_: Facts, order: Order) -> Flow[list[Registered]]:
 
 
 def read_settings(named: Mapping[str, Any], names: tuple[str, ...], stream: str, group: str) -> Settings:
-    """Maps that have our own names count as not named."""
+    """Maps that have our own names count as not named; what makes no sense, as for the server, as not given."""
+    usual = Settings(names[:MOST_KEY_FIELDS])
+
+    def word(what: str, possible: tuple[str, ...], default: str) -> str:
+        value = requests.text(named.get(what, b""))
+        return value if value in possible else default
+
+    def whole(what: str, default: int) -> int:
+        value = named.get(what, b"")
+        digits = value if isinstance(value, bytes) else str(value).encode()
+        return int(digits) if digits.isdigit() and len(digits) <= LONGEST_NUMBER else default
 
     def own_name(what: str) -> str | None:
-        name = requests.text(named[what])
-        return None if name == beside(stream, f"{group}:{what}") else name
+        name = requests.text(named.get(what, b""))
+        return None if name in ("", beside(stream, f"{group}:{what}")) else name
 
     return Settings(
-        names, requests.text(named["poison"]), requests.number(named["maxattempts"]), requests.text(named["keyless"]),
-        requests.number(named["lease"]), requests.text(named["reader"]), own_name("tickets"), own_name("consumers"),
-        requests.text(named["layout"]),
+        usual.keyfields, word("poison", POISON, usual.poison), whole("maxattempts", usual.max_attempts),
+        word("keyless", KEYLESS, usual.keyless), whole("lease", usual.lease_ms) or usual.lease_ms,
+        requests.text(named.get("reader", b"")) or usual.reader, own_name("tickets"), own_name("consumers"),
+        word("layout", LAYOUTS, usual.layout),
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class BatchRunner(Runner):
         is_ready = len(self.waiting) >= size or (bool(self.waiting) and left_s <= 0)
         if not is_ready and self.waiting and self.timer is None:
             self.timer = asyncio.get_running_loop().call_later(left_s, self.wait_is_over)
-        if not (is_ready or self.again) or (self.handler.rate is not None and not self.may_begin()):
+        if not (is_ready or self.again) or (self.rate is not None and not self.rate.may_begin()):
             return []
         if self.again:
             return [self.again.popleft()]

@@ -8,22 +8,21 @@ another: the server gives each key to one at a time, with a fence that every set
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
 
 from headrace.app.app import App
 from headrace.app.handlers import Handler
-from headrace.client import flows, lane_steps, lane_views, requests, worker_steps
+from headrace.client import lane_steps, worker_steps
 from headrace.client.async_client import AsyncClient
 from headrace.client.flow import Flow, together
-from headrace.client.lane_keys import LANES, Order, Settings
+from headrace.client.lane_keys import Order
 from headrace.client.lane_steps import Taken
-from headrace.client.worker_keys import group_keys
 from headrace.errors import CommandError, ConnectionLost, Fenced, HeadraceError, NoLanes, NotFound
 from headrace.worker import events
 from headrace.worker.consumer import DUE_S, MOST_HELD_BYTES, SHORTEST_PAUSE_S
 from headrace.worker.ordered_keys import HeldKeys
 from headrace.worker.ordered_running import OrderedBatchRunner, OrderedRunner
+from headrace.worker.ordered_session import begin_session, settings_of, sweep
 from headrace.worker.ordered_settling import Sent
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
 from headrace.worker.settling import NOT_ITS_FAULT
@@ -84,29 +83,7 @@ class OrderedConsumer:
                 await self.outage.pause(error)
 
     async def begin_session(self) -> None:
-        """What another kind of program has chosen for the group (names of its maps) stays as it is."""
-        client, facts, handler = self.client, self.client._facts, self.handler
-        if await client.run(flows.create_group(handler.stream, handler.group, "0")):
-            events.info("group_made", stream=handler.stream, group=handler.group)
-        settings = settings_of(handler)
-        known = await client.run(lane_views.find_settings(facts, handler.stream, handler.group))
-        if known is not None:
-            settings = replace(
-                settings, reader=known.reader, tickets=known.tickets, consumers=known.consumers, layout=known.layout
-            )
-            if known.keyfields != settings.keyfields:
-                events.warning(
-                    "order_changed", stream=handler.stream, group=handler.group, before=known.keyfields[0],
-                    key=handler.key,
-                )  # fmt: skip
-        self.keys.order = Order(handler.stream, handler.group, settings)
-        await client.run(lane_steps.refuse_undone_letters(self.keys.order))
-        await client.run(lane_steps.config(facts, self.keys.order))
-        if known is None:  # Retries of the time without order would take messages out of their lanes.
-            records = group_keys(handler.stream, handler.group)
-            await client.run(requests.Request(("UNLINK", records.due, records.attempts), int, records.due).run())
-        session = await client.run(lane_steps.register(facts, self.keys.order, self.keys.consumer, self.places))
-        self.keys.session = session.number
+        await begin_session(self.client, self.handler, self.keys, self.places)
         self.is_dry = self.take_was_lost = False
 
     def start(self) -> None:
@@ -315,25 +292,7 @@ class OrderedConsumer:
                     wait_s = min(max(due.wait_ms / 1000, SHORTEST_PAUSE_S), DUE_S)
 
     async def sweep(self, idle_ms: int) -> list[str]:
-        """Names of workers that were silent for so long: those registered leave, others must hold nothing."""
-        client, facts, order = self.client, self.client._facts, self.keys.order
-        registered = await client.run(lane_views.consumers(facts, order))
-        newest_ms = max([one.heartbeat_ms for one in registered], default=0)
-        removed = []
-        for one in registered:
-            if one.name != self.keys.consumer and not one.health and newest_ms - one.heartbeat_ms > idle_ms:
-                with suppress(Fenced):  # It is back.
-                    await client.run(lane_steps.leave(facts, order, one.name, one.session))
-                    removed.append(one.name)
-        kept = {one.name for one in registered} | {order.settings.reader, LANES}
-        for name in await self.idle_names(idle_ms):
-            if name not in kept:
-                removed += await client.run(worker_steps.sweep(facts, order.stream, order.group, idle_ms, name))
-        return removed
-
-    async def idle_names(self, idle_ms: int) -> list[str]:
-        consumers = await self.client.stream(self.handler.stream).group(self.handler.group).consumers()
-        return [one.name for one in consumers if one.idle_ms >= idle_ms and not one.pending]
+        return await sweep(self.client, self.keys.order, self.keys.consumer, idle_ms)
 
     # Ending
 
@@ -357,10 +316,3 @@ class OrderedConsumer:
         with suppress(NotFound, CommandError, Fenced, NoLanes):  # All is gone, or was never there.
             await self.client.run(lane_steps.leave(self.client._facts, keys.order, keys.consumer, keys.session))
         keys.held.clear()
-
-
-def settings_of(handler: Handler) -> Settings:
-    """Attempts are counted by the server and judged by the worker, which knows the handler's retries."""
-    assert handler.key is not None
-    names = tuple(dict.fromkeys((handler.key, "key")))
-    return Settings(names, poison=handler.poison, keyless=handler.keyless, lease_ms=handler.lease_ms)

@@ -7,7 +7,6 @@ that died is known to have never run.
 """
 
 import asyncio
-import contextvars
 import random
 import time
 from collections import deque
@@ -26,9 +25,11 @@ from headrace.client.worker_steps import Ack, Add, Clause
 from headrace.errors import ConnectionLost, HeadraceError, LeaseLost, NotFound
 from headrace.worker import events
 from headrace.worker.burying import Burial
+from headrace.worker.calling import Calls
 from headrace.worker.counters import Counters
 from headrace.worker.decide import WORKER_ENDED, GiveUp, TryAgain, decide, describe, read_given_up, write_given_up
 from headrace.worker.outage import REFUSED_PAUSE_S, Outage
+from headrace.worker.rate import Rate
 from headrace.worker.settling import Settler
 from headrace.worker.source import Source
 from headrace.worker.threads import Threads
@@ -44,7 +45,6 @@ class Runner:
     ) -> None:
         self.app = app
         self.handler = handler
-        self.values = values  # Provided ones, by parameter.
         self.signature = handler.signature(app.providers)
         self.outage = outage
         self.on_change = on_change  # Something ended: there is room, or a retry has a time.
@@ -62,9 +62,9 @@ class Runner:
         self.is_cluster = False  # Follow-ups for streams of another slot go through an outbox.
         self.outbox_filled = asyncio.Event()
         self.next_retry_s = 0.0  # By the monotonic clock; 0: none is known.
-        self.allowed_at_s = 0.0  # With a rate: when the next may begin.
-        self.is_delayed = False
+        self.rate = None if handler.rate is None else Rate(handler.rate, self.start_more)
         self.pool = None if handler.is_async else Threads(handler.name, handler.concurrency, self.find_work)
+        self.calls = Calls(handler, self.signature, app.hooks, values, self.pool, self.outlived)
         self.has_settle_hooks = self.hooks.has("before_ack", "after_ack", "before_retry", "after_retry", "after_bury")
         self.run_one = self.run_plain if handler.is_async and self.is_plain() else self.run_full
 
@@ -94,7 +94,7 @@ class Runner:
         """As many as may run now."""
         waiting, concurrency = self.waiting, self.handler.concurrency
         while waiting and self.running < concurrency and not self.is_stopping:
-            if self.handler.rate is not None and not self.may_begin():
+            if self.rate is not None and not self.rate.may_begin():
                 return
             self.run_in_task(waiting.popleft())
 
@@ -110,22 +110,6 @@ class Runner:
         task = self.loop.create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
-
-    def may_begin(self) -> bool:
-        """Whether the rate allows one more now; if not, it is looked at again when it does."""
-        assert self.handler.rate is not None
-        now_s = time.monotonic()
-        if self.allowed_at_s > now_s:
-            if not self.is_delayed:
-                self.is_delayed = True
-                asyncio.get_running_loop().call_later(self.allowed_at_s - now_s, self.resume)
-            return False
-        self.allowed_at_s = max(self.allowed_at_s, now_s - 0.1) + 1 / self.handler.rate  # At most 0.1 s is made up for.
-        return True
-
-    def resume(self) -> None:
-        self.is_delayed = False
-        self.start_more()
 
     def find_work(self) -> bool:
         """For a thread that is free: here they are told what to do. See ThreadedRunner."""
@@ -210,71 +194,15 @@ class Runner:
 
     async def call(self, deliveries: list[Delivery], message: Any) -> Any:
         """Run the function for one message, or for a batch, which is a list of them; what it returned."""
-        signature, hooks = self.signature, self.hooks
-        arguments = dict(self.values)
-        has_hooks = hooks.has("before_process", "after_process")
-        contexts = [self.context(one) for one in deliveries] if has_hooks or signature.context is not None else []
-        if signature.message is not None:
-            arguments[signature.message] = message
-        if signature.context is not None:
-            arguments[signature.context] = contexts if self.handler.batch is not None else contexts[0]
-        if not has_hooks:
-            return await self.call_limited(arguments)
-        for context in contexts:
-            await hooks.run("before_process", context)
-        try:
-            result = await self.call_limited(arguments)
-        except BaseException as error:
-            for context in contexts:
-                await hooks.run("after_process", context, error)
-            raise
-        for context in contexts:
-            await hooks.run("after_process", context, None)
-        return result
+        return await self.calls.call(message, list(map(self.context, deliveries)) if self.calls.needs_contexts else [])
 
-    async def call_limited(self, arguments: dict[str, Any]) -> Any:
-        timeout_ms = self.handler.timeout_ms
-        if self.pool is not None:
-            return await self.call_in_thread(arguments)
-        if timeout_ms is None:
-            return await self.handler.function(**arguments)
-        try:
-            async with asyncio.timeout(timeout_ms / 1000) as limit:
-                return await self.handler.function(**arguments)
-        except TimeoutError:
-            if limit.expired():
-                raise TimeoutError(f"ran longer than its time limit of {timeout_ms / 1000:g} s") from None
-            raise
-
-    async def call_in_thread(self, arguments: dict[str, Any]) -> Any:
-        """A thread cannot be ended: past its time limit the run has failed, and its place stays taken until it is."""
-        handler = self.handler
-        assert self.pool is not None
-        inside = contextvars.copy_context()
-        future = self.pool.submit(lambda: inside.run(call_plain, handler.function, arguments))
-        limit_s = None if handler.timeout_ms is None else handler.timeout_ms / 1000
-        try:
-            done, _ = await asyncio.wait({future}, timeout=limit_s)
-        except asyncio.CancelledError:
-            self.keep_place(future)
-            raise
-        if done:
-            return future.result()
-        self.keep_place(future)
-        raise TimeoutError(f"ran longer than its time limit of {limit_s:g} s; its thread goes on")
-
-    def keep_place(self, future: "asyncio.Future[Any]") -> None:
-        """Until the thread is back."""
-        self.running += 1
-        self.outliving += 1
-        future.add_done_callback(self.thread_is_back)
-
-    def thread_is_back(self, future: "asyncio.Future[Any]") -> None:
-        if not future.cancelled():
-            future.exception()  # Too late for it to matter.
-        self.outliving -= 1
-        self.place_is_free()
-        self.on_change()
+    def outlived(self, count: int) -> None:
+        """So many threads more go on though their run was broken off; or fewer."""
+        self.running += count
+        self.outliving += count
+        if count < 0:
+            self.start_more()
+            self.on_change()
 
     def context(self, delivery: Delivery) -> Context:
         return Context(self.handler, delivery, self.commit)
@@ -433,14 +361,6 @@ class Runner:
             )
         delivery.is_settled = True
         self.answered(delivery, clause, True)
-
-
-def call_plain(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """A StopIteration would never come out of a future: it becomes what a coroutine makes of it."""
-    try:
-        return function(**arguments)
-    except StopIteration as error:
-        raise RuntimeError(f"{function.__name__} raised StopIteration") from error
 
 
 def words_of(effects: list[Effect]) -> list[list[Any]]:

@@ -12,7 +12,8 @@ from collections import deque
 from typing import Any
 
 from headrace.app.delivery import Delivery
-from headrace.worker.running import Runner, call_plain
+from headrace.worker.calling import call_plain
+from headrace.worker.running import Runner
 
 
 class ThreadedRunner(Runner):

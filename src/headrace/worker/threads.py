@@ -83,6 +83,8 @@ class Threads:
             function, future = self.calls.popleft()
         except IndexError:  # Another thread was faster, or there was none.
             return False
+        if future.cancelled():
+            return True  # Whoever wanted it has given it up.
         try:
             result = function()
         except BaseException as error:  # Users' code: whoever waits for it decides.

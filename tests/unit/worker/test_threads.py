@@ -114,3 +114,25 @@ def test_threads_end_with_their_pool():
 
     asyncio.run(program())
     assert not any("ending" in name for name in names())
+
+
+def test_what_was_given_up_before_it_began_does_not_run():
+    begun, may_end, ran = threading.Event(), threading.Event(), []
+
+    def hold() -> None:
+        begun.set()
+        may_end.wait(PATIENCE_S)
+
+    async def program():
+        threads = Threads("test", 1, nothing)
+        first = threads.submit(hold)
+        given_up = threads.submit(lambda: ran.append("given up"))
+        last = threads.submit(lambda: ran.append("last"))
+        await asyncio.to_thread(begun.wait, PATIENCE_S)
+        given_up.cancel()
+        may_end.set()
+        await asyncio.gather(first, last)
+        threads.close()
+
+    asyncio.run(program())
+    assert ran == ["last"]
