@@ -350,7 +350,7 @@ def test_a_pointer_that_was_left_behind_misleads_nobody(url: str, folder: Path) 
 
 
 def test_a_stopped_host_is_named(url: str) -> None:
-    with Other(url) as other, Client(url, timeout="200ms") as client:
+    with Other(url) as other, Client(url, timeout="2s") as client:
         client.ping()
         other.stop()
         try:

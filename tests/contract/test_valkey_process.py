@@ -168,7 +168,7 @@ def test_another_process_uses_the_same_server(url: str, folder: Path) -> None:
 def test_a_server_ends_with_its_host_and_the_next_client_starts_another(url: str, folder: Path) -> None:
     with program(folder, "host") as host:
         pid = server_pid(folder)
-        attached = Client(url, timeout="1s")
+        attached = Client(url, timeout="5s")
         assert attached.stream("orders").length() == 1
         host.communicate(timeout=LONG_S)
         until_ended(pid)
@@ -245,7 +245,7 @@ def test_a_server_that_does_not_answer_is_named(folder: Path, url: str, monkeypa
 
 
 def test_a_killed_server_is_started_again_by_the_next_client(url: str, folder: Path) -> None:
-    with Client(url, timeout="1s") as first:
+    with Client(url, timeout="5s") as first:
         first.stream("orders").add({"item": "tea"})
         pid = server_pid(folder)
         os.kill(pid, signal.SIGKILL)
