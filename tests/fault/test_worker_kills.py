@@ -153,7 +153,7 @@ STEPS = {"{chain}:one": "first", "{chain}:two": "second", "{chain}:three": "thir
 
 
 @pytest.mark.parametrize(("messages", "kills"), counts(600, 3, many=(20_000, 100)))
-def test_a_chain_of_three_steps_under_kills_gives_each_result_once(tmp_path, url, messages, kills):
+def test_a_chain_of_three_steps_under_kills_gives_each_result_once(tmp_path, capsys, url, messages, kills):
     """Rows 223 and 259: no chain is lost, none is doubled; the last step commits its effect."""
     (tmp_path / "shop.py").write_text(CHAIN)
     chance = random.Random(messages)
@@ -170,6 +170,7 @@ def test_a_chain_of_three_steps_under_kills_gives_each_result_once(tmp_path, url
         crew.wait_until(lambda: results() >= kills * portion, "all results", timeout_s=10 * WAIT_S)
         crew.wait_until(lambda: all(is_done(client, *step) for step in STEPS.items()), "all to be settled")
         found = [int(item) for item in client.command("LRANGE", "{chain}:done", 0, -1)]
+        say(capsys, f"{kills} kills, {len(crew.held_at_kills)} in flight, {len(found)} results")
         assert sorted(found) == list(range(kills * portion))
 
 
@@ -208,6 +209,7 @@ def test_delayed_messages_survive_kills_and_are_never_early(tmp_path, capsys, ur
         assert client.command("LLEN", "early") == 0
         assert client.command("ZCARD", "hr:{orders}:delayed") == 0
         doubled = {entry_id for entry_id, count in Counter(row.id for row in done).items() if count > 1}
+        say(capsys, f"{kills} kills, {len(crew.held_at_kills)} in flight, {len(doubled)} of {messages} done twice")
         assert len(doubled - crew.held_at_kills) <= log_of(tmp_path).count("late_finish")
         assert len({row.id for row in done}) == messages  # Each came into the stream once.
         first: dict[int, int] = {}

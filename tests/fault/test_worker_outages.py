@@ -74,7 +74,7 @@ def test_every_worker_consumes_again_after_the_broker_was_killed_and_came_back(t
         wait_until(lambda: is_done(client), "all to be settled", timeout_s=WAIT_S)
         assert set(numbers(client, "done")) == set(range(published))
         assert [process.poll() for process in crew.workers] == [None] * WORKERS
-    what = f"{WORKERS} workers, {restarts} restarts, until each consumed again"
+    what = f"{WORKERS} workers, {restarts} restarts, {published} messages, until each consumed again"
     show(capsys, what, back_s, 5.0, is_judged=restarts > 3)
 
 
