@@ -1,5 +1,6 @@
 """Handlers of batches, on every server. Rows 223, 253."""
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -43,6 +44,30 @@ def test_batches_gather_by_number_or_by_time(app, name):
     run(program())
     assert [len(batch) for batch in batches[:2]] == [10, 10]
     assert sorted(number for batch in batches for number in batch) == list(range(22))
+
+
+def test_two_batches_are_read_while_one_runs(app, name):
+    """So that the server settles one and gives one meanwhile. A batch is read whole."""
+    sizes = []
+
+    async def program():
+        may_end = asyncio.Event()
+
+        @app.handler(name, batch=10, wait="30s")
+        async def store(clicks: list[Order]) -> None:
+            sizes.append(len(clicks))
+            await may_end.wait()
+
+        await app.publish_many(name, [Order(number) for number in range(60)])
+        async with app.worker() as worker:
+            counters = worker.counters[name, "store"]
+            await until(lambda: counters.read >= 30)
+            assert (sizes, counters.done) == ([10], 0)
+            may_end.set()
+            await until(lambda: counters.done == 60)
+
+    run(program())
+    assert sizes == [10] * 6
 
 
 def test_one_bad_message_does_not_take_its_batch_along(app, name):

@@ -57,7 +57,7 @@ async def cut_off(worker: Any) -> None:
     worker.housekeeper.cancel()
     for consumer in worker.consumers:
         consumer.runner.is_stopping = True
-        settlers = [settler.task for settler in consumer.runner.settlers.values() if settler.task is not None]
+        settlers = [task for settler in consumer.runner.settlers.values() for task in settler.tasks]
         for task in [*consumer.loops, *consumer.runner.tasks, *settlers]:
             task.cancel()
     worker.leases.stop()

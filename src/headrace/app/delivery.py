@@ -25,7 +25,7 @@ class Delivery:
         "task",
     )
 
-    def __init__(self, id: str, words: Words, stream: str, leased_s: float, size_bytes: int, *, is_again: bool) -> None:
+    def __init__(self, id: str, words: Words, stream: str, leased_s: float, size_bytes: int, is_again: bool) -> None:
         self.id = id
         self.words = words
         self.stream = stream

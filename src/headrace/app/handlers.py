@@ -97,7 +97,7 @@ def declare(
     size = None if batch is None else check_count("batch", batch, 1, 1, MOST_BATCH if key is None else MOST_KEYS)
     usual = 1 if size and key is None else CONCURRENCY if is_async else THREADS
     chosen = check_count("concurrency", concurrency, usual, 1, most)
-    in_advance = max(chosen, size or 0) if key is None else 0
+    in_advance = usual_prefetch(chosen, size) if key is None else 0
     most_in_advance = MOST_CONCURRENCY if key is None else MOST_KEYS - chosen
     if size is not None and size > MOST_BATCH_PUBLISHED and publish_to is not None:
         raise ConfigError(f"batch is {size:,}; with publish_to at most {MOST_BATCH_PUBLISHED:,} settle in one step.")
@@ -134,7 +134,12 @@ def with_concurrency(handler: Handler, concurrency: int) -> Handler:
         return replace(handler, concurrency=chosen)
     most = MOST_CONCURRENCY if handler.is_async else MOST_THREADS
     chosen = check_count("concurrency", concurrency, 1, 1, most)
-    return replace(handler, concurrency=chosen, prefetch=max(chosen, handler.batch or 0))
+    return replace(handler, concurrency=chosen, prefetch=usual_prefetch(chosen, handler.batch))
+
+
+def usual_prefetch(concurrency: int, batch: int | None) -> int:
+    """Two batches: while one runs, the server settles the one before and gives the one after."""
+    return max(concurrency, 2 * (batch or 0))
 
 
 def check_order(

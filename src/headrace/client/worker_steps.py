@@ -249,7 +249,7 @@ def clause_keys(clause: Clause) -> list[str]:
 
 
 def read_flags(reply: Any) -> list[bool]:
-    return [requests.number(item) == 1 for item in reply]
+    return [item == 1 for item in reply]
 
 
 def read_started(attempt: int, error: str) -> Started:

@@ -7,6 +7,7 @@ the others to the dead letters with it. One that does not fit its type is buried
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 from types import NoneType
 from typing import Any
 
@@ -28,8 +29,8 @@ class BatchRunner(Runner):
         self.counters.read += len(deliveries)
         if deliveries and not self.waiting:
             self.first_s = time.monotonic()
-        for delivery in deliveries:
-            (self.again if delivery.is_again else self.waiting).append(delivery)
+        self.again.extend([delivery for delivery in deliveries if delivery.is_again])
+        self.waiting.extend([delivery for delivery in deliveries if not delivery.is_again])
         self.start_more()
 
     def start_more(self) -> None:
@@ -51,9 +52,10 @@ class BatchRunner(Runner):
             return []
         if self.again:
             return [self.again.popleft()]
-        batch = [self.waiting.popleft()]
-        while len(batch) < size and self.waiting and self.waiting[0].stream == batch[0].stream:
-            batch.append(self.waiting.popleft())  # Of one stream: they are settled together.
+        batch: list[Delivery] = []
+        waiting, stream = self.waiting, self.waiting[0].stream
+        while len(batch) < size and waiting and waiting[0].stream == stream:
+            batch.append(waiting.popleft())  # Of one stream: they are settled together.
         if len(batch) == size:
             self.first_s = time.monotonic()
         return batch
@@ -90,9 +92,11 @@ class BatchRunner(Runner):
         """Those that fit, and what they became."""
         if self.signature.message is None:
             return batch, []
+        decode = self.signature.decode
+        with suppress(Misfit):
+            return batch, [decode(delivery) for delivery in batch]
         fitting: list[Delivery] = []
         messages: list[Any] = []
-        decode = self.signature.decode
         for delivery in batch:
             try:
                 messages.append(decode(delivery))
@@ -120,8 +124,7 @@ async def settle_batch(runner: Runner, batch: list[Any], result: Any) -> None:
         for delivery in open_ones:
             await runner.hooks.run("before_ack", runner.context(delivery))
     if publish_to is None or result is None:
-        for delivery in open_ones:
-            runner.settlers[delivery.stream].ack(delivery)
+        runner.settlers[batch[0].stream].ack_all(open_ones)
     elif open_ones:
         adds = [runner.follow_up(publish_to, payload) for payload in result]
         await runner.settle_with(Ack([delivery.id for delivery in open_ones], adds), open_ones)

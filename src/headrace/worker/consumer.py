@@ -3,7 +3,8 @@
 Two loops. The first reads new messages, and those of workers that died, as long as there is room. The second looks
 after time: retries and delayed messages that are due, the group's `again`, and what a server without CLAIM does not do
 by itself. In flight (read and not settled) are at most concurrency + prefetch messages, a part of which is kept for
-the second loop, so that a blocked read never keeps a retry waiting.
+the second loop, so that a blocked read never keeps a retry waiting. Batches are read whole, so there that part comes on
+top.
 """
 
 import asyncio
@@ -58,7 +59,8 @@ class Consumer:
         running = handler.concurrency * (handler.batch or 1)
         in_flight = max(2, running + handler.prefetch)
         self.for_due = max(1, min(100, in_flight // 4))
-        self.for_reading = max(handler.batch or 1, in_flight - self.for_due)  # A batch must be able to fill.
+        self.for_reading = in_flight if handler.batch else max(1, in_flight - self.for_due)
+        self.worth_reading = min(handler.batch or in_flight, self.for_reading // 2)
         self.average_bytes = 0.0  # Of a message; 0 until the first was seen, which is read alone.
         self.room = asyncio.Event()
         self.due_soon = asyncio.Event()
@@ -124,12 +126,12 @@ class Consumer:
                 self.has_strays = self.has_strays or isinstance(error, ConnectionLost)
 
     async def wait_for_room(self) -> int:
-        """How many may be read: when somebody is idle at once, else when a good part has become free."""
+        """How many may be read: when somebody is idle at once, else when a batch or a good part has become free."""
         while True:
             room = self.for_reading - len(self.source.held)
             fitting = self.fitting(MOST_HELD_BYTES)
             is_idle = not self.runner.waiting
-            if room > 0 and fitting > 0 and (is_idle or room >= self.for_reading // 2):
+            if room > 0 and fitting > 0 and (is_idle or room >= self.worth_reading):
                 return min(room, fitting, LARGEST_READ)
             self.room.clear()
             await self.room.wait()

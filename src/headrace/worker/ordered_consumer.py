@@ -88,7 +88,7 @@ class OrderedConsumer:
 
     def start(self) -> None:
         exchanging = asyncio.ensure_future(self.exchange_until_told())
-        self.settler.task = exchanging
+        self.settler.tasks = {exchanging}
         self.loops = [exchanging, asyncio.ensure_future(self.move_delayed())]
 
     # Turns

@@ -104,6 +104,10 @@ class HeldKeys:
             if held.unsettled <= 0:
                 self.remove(held)
 
+    def drop_all(self, deliveries: list[Any]) -> None:
+        for delivery in deliveries:
+            self.drop(delivery)
+
     def remove(self, held: HeldKey) -> None:
         """No longer ours."""
         held.is_over = True

@@ -62,7 +62,7 @@ class OrderedSettler:
         self.endings: dict[HeldKey, deque[OrderedDelivery | Ending]] = {}
         self.filled = asyncio.Event()
         self.is_urgent = asyncio.Event()  # Something waits for its answer, or a key is done with.
-        self.task: asyncio.Task[None] | None = None  # Of the consumer that sends.
+        self.tasks: set[asyncio.Task[None]] = set()  # That of the consumer, which sends.
 
     # Gathering
 
@@ -71,6 +71,10 @@ class OrderedSettler:
         self.add(delivery.held, delivery)
         if not delivery.held.waiting:
             self.is_urgent.set()
+
+    def ack_all(self, deliveries: list[Any]) -> None:
+        for delivery in deliveries:
+            self.ack(delivery)
 
     def settle(self, settlement: Settlement, *deliveries: OrderedDelivery) -> None:
         """An ending that nobody waits for."""

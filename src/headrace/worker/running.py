@@ -294,8 +294,7 @@ class Runner:
 
     def acked(self, source: Source, deliveries: list[Delivery]) -> None:
         """The server has acknowledged all of these, without more."""
-        for delivery in deliveries:
-            source.drop(delivery)
+        source.drop_all(deliveries)
         self.counters.done += len(deliveries)
         if self.has_settle_hooks:
             for delivery in deliveries:

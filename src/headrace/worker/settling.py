@@ -1,7 +1,8 @@
 """Settling, joined: what finishes while one settlement is under way goes with the next.
 
 One call per message would be most of the work of a worker. So one HR.SETTLE is in flight per stream, and everything
-that ends meanwhile gathers. It may be repeated after a lost answer without harm, and is until it is answered.
+that ends meanwhile gathers. When a whole call has gathered it goes too, so that the server need not wait for us. It may
+be repeated after a lost answer without harm, and is until it is answered.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from headrace.worker.source import Source
 
 NOT_ITS_FAULT: Final = (AccessDenied, ClientClosed, ProtocolError, Unsupported)  # No message can help these.
 MOST: Final = 1000  # Messages settled in one call.
+MOST_UNDER_WAY: Final = 2  # Calls.
 
 Acked = Callable[[Source, list[Delivery]], None]
 Answered = Callable[[Delivery, Clause | None, bool], None]  # None: acknowledged, without more.
@@ -40,35 +42,46 @@ class Settler:
         self.keep = keep
         self.acks: list[Delivery] = []
         self.clauses: list[tuple[Clause, list[Delivery]]] = []
-        self.task: asyncio.Task[None] | None = None
+        self.tasks: set[asyncio.Task[None]] = set()  # One for each call under way.
         self.is_ending = False
 
     def ack(self, delivery: Delivery) -> None:
         self.acks.append(delivery)
-        if self.task is None:
-            self.task = asyncio.ensure_future(self.run())
+        if not self.tasks:
+            self.start()
+
+    def ack_all(self, deliveries: list[Delivery]) -> None:
+        self.acks += deliveries
+        if (self.acks and not self.tasks) or (len(self.acks) >= MOST and len(self.tasks) < MOST_UNDER_WAY):
+            self.start()
 
     def settle(self, clause: Clause, *deliveries: Delivery) -> None:
         self.clauses.append((clause, list(deliveries)))
-        if self.task is None:
-            self.task = asyncio.ensure_future(self.run())
+        if not self.tasks:
+            self.start()
+
+    def start(self) -> None:
+        self.tasks.add(asyncio.ensure_future(self.run()))
 
     async def flush(self) -> None:
         """Until all is answered; nothing is settled after it."""
         self.is_ending = True
-        while self.task is not None:
-            await asyncio.wait({self.task})
+        while self.tasks:
+            await asyncio.wait(self.tasks)
 
     async def run(self) -> None:
+        own_task = asyncio.current_task()
+        assert own_task is not None
         try:
-            await asyncio.sleep(0)  # What ends in the same turn comes along.
-            while self.acks or self.clauses:
+            if len(self.acks) < MOST:
+                await asyncio.sleep(0)  # What ends in the same turn comes along.
+            while (self.acks or self.clauses) and (len(self.tasks) == 1 or len(self.acks) >= MOST):
                 acks, self.acks = self.acks[:MOST], self.acks[MOST:]
                 room = MOST - len(acks)
                 others, self.clauses = self.clauses[:room], self.clauses[room:]
                 await self.send(acks, others)
         finally:
-            self.task = None
+            self.tasks.discard(own_task)
 
     async def send(self, acks: list[Delivery], others: list[tuple[Clause, list[Delivery]]]) -> None:
         clauses: list[Clause] = [Ack([delivery.id for delivery in acks])] if acks else []

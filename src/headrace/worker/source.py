@@ -65,12 +65,12 @@ class Source:
             if words is None:
                 gone.append(entry_id)
                 continue
-            size = len(words[1]) if len(words) == 2 else sum(map(len, words))
-            delivery = Delivery(entry_id, words, stream, now_s, size, is_again=len(row) > 3 and int(row[3]) > 0)
             if entry_id in held:  # Claimed from ourselves: the lease thread was held up. It runs already.
                 held[entry_id].leased_s = now_s
                 continue
-            held[entry_id] = delivery
+            size = len(words[1]) if len(words) == 2 else sum(map(len, words))
+            is_again = len(row) > 3 and int(row[3]) > 0
+            held[entry_id] = delivery = Delivery(entry_id, words, stream, now_s, size, is_again)
             size_bytes += size
             taken.append(delivery)
         self.held_bytes += size_bytes
@@ -93,6 +93,14 @@ class Source:
         """No longer ours, or settled."""
         if self.held.pop(delivery.id, None) is not None:
             self.held_bytes -= delivery.size_bytes
+
+    def drop_all(self, deliveries: list[Delivery]) -> None:
+        held = self.held
+        size_bytes = 0
+        for delivery in deliveries:
+            if held.pop(delivery.id, None) is not None:
+                size_bytes += delivery.size_bytes
+        self.held_bytes -= size_bytes
 
     async def make_group(self) -> None:
         """From the beginning: what was published before the group was there is for it too."""

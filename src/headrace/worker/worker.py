@@ -180,8 +180,8 @@ class Worker:
     def end_threads(self) -> None:
         for consumer in self.consumers:
             for settler in consumer.runner.settlers.values():
-                if settler.task is not None:
-                    settler.task.cancel()
+                for task in settler.tasks:
+                    task.cancel()
             if consumer.runner.pool is not None:
                 consumer.runner.pool.close()
 

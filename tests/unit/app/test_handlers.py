@@ -91,7 +91,7 @@ def test_a_plain_function_has_fewer_places_and_a_batch_one():
     async def store(clicks: list) -> None: ...
 
     assert app.handlers[0].concurrency == 10 and not app.handlers[0].is_async
-    assert app.handlers[1].concurrency == 1 and app.handlers[1].prefetch == 500
+    assert app.handlers[1].concurrency == 1 and app.handlers[1].prefetch == 1000
 
 
 def test_two_handlers_of_one_group_are_refused():

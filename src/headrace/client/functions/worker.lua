@@ -99,42 +99,50 @@ end
 
 -- Holding
 
--- What the consumer has pending between two IDs: ID -> deliveries. An error: the key is something else.
-local function find_pending(key, group, consumer, low, high)
-  local held, from = {}, low
+-- What the consumer has pending between two IDs: ID -> deliveries. An error: the key is something else. Then, when these
+-- are the IDs given, in the same order: how many.
+local function find_pending(key, group, consumer, low, high, ids)
+  local held, from, size, is_same = {}, low, 0, ids ~= nil
   while from do
     local rows = redis.pcall('XPENDING', key, group, from, high, PAGE, consumer)
     if rows.err then
       return held, not rows.err:find('^NOGROUP') and rows or nil
     end
     for i = 1, #rows do
-      held[rows[i][1]] = rows[i][4]
+      local id = rows[i][1]
+      held[id] = rows[i][4]
+      is_same = is_same and id == ids[size + i]
     end
+    size = size + #rows
     from = #rows == PAGE and '(' .. rows[PAGE][1] or nil
   end
-  return held
+  return held, nil, is_same and size or nil
 end
 
 -- The IDs among the words from one place to another, as the server writes them; which of them the consumer holds (and
--- maybe others); the lowest and the highest. The last: an error instead.
+-- maybe others); an error instead. Then, when the consumer holds all of them, in this order, and nothing between them: the
+-- lowest and the highest. That is what a batch looks like.
 local function open_ids(key, group, consumer, words, from, to)
   if to - from >= MOST then
-    return nil, nil, nil, nil, redis.error_reply(TOO_MANY)
+    return nil, nil, redis.error_reply(TOO_MANY)
   end
   local ids, low, high = read_ids(words, from, to)
   if not ids then
-    return nil, nil, nil, nil, redis.error_reply(INVALID_ID)
+    return nil, nil, redis.error_reply(INVALID_ID)
   end
-  local held, wrong = find_pending(key, group, consumer, low, high)
+  local held, wrong, pending = find_pending(key, group, consumer, low, high, ids)
+  if wrong or pending == #ids then
+    return ids, held, wrong, not wrong and low or nil, high
+  end
   for i = 1, #ids do
-    if not held[ids[i]] and not wrong then
+    if not held[ids[i]] then
       ids[i] = plain_id(ids[i])
       if not ids[i] then
-        return nil, nil, nil, nil, redis.error_reply(INVALID_ID)
+        return nil, nil, redis.error_reply(INVALID_ID)
       end
     end
   end
-  return ids, held, low, high, wrong
+  return ids, held
 end
 
 -- For steps called with group, consumer, id…: the IDs, and which of them are held; or an error.
@@ -142,7 +150,7 @@ local function open_step(key, words)
   if #words < 3 then
     return nil, nil, redis.error_reply('ERR wrong number of arguments')
   end
-  local ids, held, _, _, wrong = open_ids(key, words[1], words[2], words, 3, #words)
+  local ids, held, wrong = open_ids(key, words[1], words[2], words, 3, #words)
   return ids, held, wrong
 end
 

@@ -28,9 +28,10 @@ local words = {} -- All IDs in the order given.
 local clauses, targets, has_bury = {}, {}, false
 
 local function new_clause(verb, from, count)
-  local clause = {verb = verb, first = #words + 1, last = #words + count}
-  for i = from, from + count - 1 do
-    words[#words + 1] = ARGV[i]
+  local before = #words
+  local clause = {verb = verb, first = before + 1, last = before + count}
+  for i = 1, count do
+    words[before + i] = ARGV[from + i - 1]
   end
   clauses[#clauses + 1] = clause
   return clause
@@ -91,19 +92,23 @@ wrong = find_wrong_target(targets)
 if wrong then
   return wrong
 end
-local ids, held, _, _, wrong_id = open_ids(key, group, consumer, words, 1, #words)
+local ids, held, wrong_id, low, high = open_ids(key, group, consumer, words, 1, #words)
 if wrong_id then
   return wrong_id
 end
 
-local reply, settled = {}, {}
+local reply = {}
 for _, clause in ipairs(clauses) do
   local first, last, missing = clause.first, clause.last, false
   for i = first, last do
-    reply[i] = held[ids[i]] and 1 or 0
-    if reply[i] == 1 then
-      held[ids[i]] = nil -- Each once.
+    local id = ids[i]
+    if low then -- A batch: all are held, each once.
+      reply[i] = 1
+    elseif held[id] then
+      reply[i] = 1
+      held[id] = nil -- Each once.
     else
+      reply[i] = 0
       missing = true
     end
   end
@@ -131,6 +136,7 @@ local function retry(clause, id)
   redis.call('HSET', attempts, id, write_attempts(clause.attempt, 0, clause.error))
 end
 
+local settled, count = {}, 0
 for _, clause in ipairs(clauses) do
   if clause.verb == 'RETRY' and reply[clause.first] == 1 then
     retry(clause, ids[clause.first])
@@ -141,13 +147,14 @@ for _, clause in ipairs(clauses) do
     end
     for i = clause.first, clause.last do
       if reply[i] == 1 then
-        settled[#settled + 1] = ids[i]
+        count = count + 1
+        settled[count] = ids[i]
       end
     end
     do_belongings(clause, ARGV)
   end
 end
-if #settled == 0 then
+if count == 0 then
   return reply
 end
 redis.call('XACK', key, group, unpack(settled))
@@ -156,6 +163,6 @@ if has_records then
   redis.call('HDEL', attempts, unpack(settled))
 end
 if not keeps then
-  delete_unneeded(key, group, settled)
+  delete_unneeded(key, group, settled, count == #ids and low or nil, high)
 end
 return reply

@@ -61,21 +61,20 @@ end
 -- than it saves.
 local function are_the_oldest(key, settled, high)
   local wanted, found, size = {}, 0, 0
-  for _, id in ipairs(settled) do
-    wanted[id] = true
+  for i = 1, #settled do
+    wanted[settled[i]] = true
   end
   local start, page = '-', FEW_TO_CUT
   while true do
     local rows = redis.call('XRANGE', key, start, high, 'COUNT', page)
-    for _, row in ipairs(rows) do
+    for i = 1, #rows do
+      local row = rows[i]
       if not wanted[row[1]] then
         return false
       end
-      found = found + 1
-      for _, word in ipairs(row[2]) do
-        size = size + #word
-      end
+      size = size + #row[2][2] -- Its first value tells enough.
     end
+    found = found + #rows
     if #rows < page then
       return found == #settled
     elseif size > found * LARGE then
@@ -108,9 +107,13 @@ local function place_to_cut(key, group, groups, settled, high)
   end
 end
 
--- Delete what no group needs: each has been given it and has it not pending. This group has acknowledged them.
-local function delete_unneeded(key, group, settled)
-  local _, low, high = read_ids(settled, 1, #settled)
+-- Delete what no group needs: each has been given it and has it not pending. This group has acknowledged them. The lowest
+-- and the highest of them are looked for unless they are given.
+local function delete_unneeded(key, group, settled, low, high)
+  if not low then
+    local _
+    _, low, high = read_ids(settled, 1, #settled)
+  end
   local unneeded, groups = settled, {}
   for i, row in ipairs(redis.call('XINFO', 'GROUPS', key)) do
     local facts = {}
