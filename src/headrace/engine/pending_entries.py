@@ -3,7 +3,7 @@
 A dict from names to deliveries: 98 bytes an entry, and 220 more for each delivery. Work that is done is acked soon;
 what is pending for long piles up behind a consumer that is slow or gone. So when there are many, deliveries that were
 made long ago are *folded* (fold.py): their names leave the dict and are kept packed, small deliveries together, 8 bytes
-an entry in batches of 100 and 18 one by one (bench/durability.py). Folded entries can be read as they are; before
+an entry in batches of 100 and 16 one by one (bench/durability.py). Folded entries can be read as they are; before
 anything else happens to one of them, all of its fold are unfolded. Old entries that are worked on in no order would be
 folded and unfolded again and again; so what was unfolded may stay until as many entries have been delivered.
 
@@ -19,18 +19,30 @@ from headrace.engine.ids import MAX_ID, MAX_NAME, id_of
 
 UNFOLDED: Final = 20_000  # So many entries are never folded: a group that keeps up has fewer.
 LEAST: Final = 8  # Fewer names together are not worth it.
-TOGETHER: Final = 64  # Small deliveries are folded together up to so many names: all are unfolded for one of them.
+TOGETHER: Final = 128  # Small deliveries are folded together up to so many names: all are unfolded for one of them.
 SWEEP_AT: Final = 32  # Fewer than this are not worth a sweep.
 
 
 class PendingEntries:
-    __slots__ = ("unfolded", "most", "spare", "recent", "folds", "folded", "read_fold", "read_parts", "read_names")
+    __slots__ = (
+        "unfolded",
+        "most",
+        "spare",
+        "recent",
+        "noted",
+        "folds",
+        "folded",
+        "read_fold",
+        "read_parts",
+        "read_names",
+    )
 
     def __init__(self) -> None:
         self.unfolded: dict[bytes, Delivery] = {}
         self.most = UNFOLDED
         self.spare = 0  # So many more need not be folded yet.
         self.recent: deque[Delivery] = deque()  # Those that may be folded one day, in the order they are tried.
+        self.noted = 0  # How many names they had, at most: those that are settled must not pile up there.
         self.folds: list[Fold] = []
         self.folded = 0  # Entries in them.
         self.read_fold: Fold | None = None  # The one that was read last, and what is in it.
@@ -135,18 +147,20 @@ class PendingEntries:
         """More names are pending with a delivery."""
         delivery.names = delivery.names + names  # A new list: whoever gave the old one may still hold it.
         delivery.left += len(names)
+        self.noted += len(names)
         self.unfolded.update(dict.fromkeys(names, delivery))
         if self.spare:
             self.spare = max(0, self.spare - len(names))
 
     def note(self, delivery: Delivery) -> None:
         """A delivery may be folded one day."""
-        recent = self.recent
-        recent.append(delivery)
+        self.recent.append(delivery)
+        self.noted += len(delivery.names)
         if self.spare:
             self.spare = max(0, self.spare - len(delivery.names))
-        if len(recent) > 2 * len(self.unfolded) + SWEEP_AT:  # Most are settled.
-            self.recent = deque([one for one in recent if one.left == len(one.names)])
+        if self.noted > 2 * len(self.unfolded) + SWEEP_AT:  # Most are settled, or folded.
+            self.recent = deque([one for one in self.recent if one.left == len(one.names)])
+            self.noted = sum([one.left for one in self.recent])
 
     def unfold(self, fold: Fold) -> list[Delivery]:
         """Put the names in a fold back into the dict. The deliveries that have them now."""
@@ -164,6 +178,7 @@ class PendingEntries:
         self.read_parts = []
         self.read_names = {}
         self.recent.extend(deliveries)
+        self.noted += fold.size
         return deliveries
 
     def edges(self) -> tuple[bytes, bytes]:
