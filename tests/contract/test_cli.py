@@ -12,18 +12,10 @@ from typing import Any
 import pytest
 
 from support.command_line import TIMEOUT_S, Ended, headrace, on_terminal, start_headrace
-from support.servers import Kind, Server, present_kinds
+from support.servers import Kind, Server, kind_parameters
 
 
-def kinds() -> list[Any]:
-    """Ours and the Valkey of the wheel; other servers in the long run."""
-    return [
-        pytest.param(kind, id=kind.name, marks=[] if kind.ours or "valkey" in kind.name else [pytest.mark.long])
-        for kind in present_kinds()
-    ]
-
-
-@pytest.fixture(scope="module", params=kinds())
+@pytest.fixture(scope="module", params=kind_parameters())
 def running(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind: Kind = request.param
     with kind.start() as server:

@@ -1,13 +1,9 @@
 """headrace dlq on our broker and on Valkey, as a user at night would use it. Row 169."""
 
-import os
-import sys
-
 import pytest
 
 from headrace import App, Client
-from headrace.cli import main
-from support.command_line import Ended
+from support.command_here import Here
 from support.worker_programs import run, until
 
 pytestmark = [pytest.mark.other_process, pytest.mark.any_socket]
@@ -16,16 +12,7 @@ pytestmark = [pytest.mark.other_process, pytest.mark.any_socket]
 @pytest.fixture
 def shell(url, monkeypatch, capsys):
     """headrace dlq with HEADRACE_URL set, in this process."""
-    monkeypatch.setenv("HEADRACE_URL", url)
-
-    def dlq(*arguments):
-        monkeypatch.setattr(sys, "argv", ["headrace", "dlq", *map(os.fsdecode, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        shown = capsys.readouterr()
-        return Ended(ended.value.code, shown.out, shown.err)
-
-    return dlq
+    return Here(url, monkeypatch, capsys, "dlq")
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,44 +9,22 @@ from typing import Any
 import pytest
 
 from headrace import Client
-from headrace.cli import main
+from support.command_here import Here
 from support.command_line import Ended, headrace, on_terminal
-from support.servers import Kind, Server, present_kinds
+from support.servers import Kind, Server, kind_parameters
 
 FAILURE, USAGE, NOT_FOUND = 1, 2, 3
 
 
-def kinds() -> list[Any]:
-    """Ours and the Valkey of the wheel; other servers in the long run."""
-    return [
-        pytest.param(kind, id=kind.name, marks=[] if kind.ours or "valkey" in kind.name else [pytest.mark.long])
-        for kind in present_kinds()
-    ]
-
-
-@pytest.fixture(scope="module", params=kinds())
+@pytest.fixture(scope="module", params=kind_parameters())
 def running(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind: Kind = request.param
     with kind.start() as server:
         yield server
 
 
-class Shell:
-    """headrace queues with HEADRACE_URL set. Piped ones run in this process, which is quicker."""
-
-    def __init__(self, server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.url = f"redis://127.0.0.1:{server.port}"
-        self._capsys = capsys
-        self._monkeypatch = monkeypatch
-        monkeypatch.setenv("HEADRACE_URL", self.url)
-
-    def __call__(self, *arguments: str | bytes) -> Ended:
-        self._monkeypatch.setattr(sys, "argv", ["headrace", "queues", *map(os.fsdecode, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        shown = self._capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ended(ended.value.code, shown.out, shown.err)
+class Shell(Here):
+    """headrace queues with HEADRACE_URL set."""
 
     def process(self, *arguments: str, stdin: bytes) -> Ended:
         return headrace("queues", *arguments, url=self.url, stdin=stdin)
@@ -60,7 +36,7 @@ class Shell:
 @pytest.fixture
 def shell(running: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
     running.clean()
-    return Shell(running, monkeypatch, capsys)
+    return Shell(f"redis://127.0.0.1:{running.port}", monkeypatch, capsys, "queues")
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
 """headrace ordered lanes, show, park, resume and rebuild, on our broker and on Valkey. Rows 232, 234, 247."""
 
-import os
-import sys
-
 import pytest
 
 from headrace import Client
-from headrace.cli import main
 from headrace.client import lane_steps
-from support.command_line import Ended, headrace, on_terminal
+from support.command_here import Here
+from support.command_line import headrace, on_terminal
 from support.ordered_programs import GROUP, settings_for
 
 pytestmark = [pytest.mark.other_process, pytest.mark.any_socket]
@@ -17,16 +14,7 @@ pytestmark = [pytest.mark.other_process, pytest.mark.any_socket]
 @pytest.fixture
 def shell(url, monkeypatch, capsys):
     """headrace ordered with HEADRACE_URL set, in this process."""
-    monkeypatch.setenv("HEADRACE_URL", url)
-
-    def ordered(*arguments):
-        monkeypatch.setattr(sys, "argv", ["headrace", "ordered", *map(os.fsdecode, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        shown = capsys.readouterr()
-        return Ended(ended.value.code, shown.out, shown.err)
-
-    return ordered
+    return Here(url, monkeypatch, capsys, "ordered")
 
 
 class Group:

@@ -6,29 +6,18 @@ make the same memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.lane_model import play_session
-from support.memory import MemoryBroker
-from support.replay import NODE_ENTRIES, contents_of, state_of
+from support.replay import RecordingBroker
 
 
 def check(seed: int, length: int) -> None:
-    broker = MemoryBroker(journaling=True)
-    assert broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
-
-    def run(*argv: str | bytes | int) -> Any:
-        pieces = len(broker.state.records)
-        reply = broker(*argv)
-        assert len(broker.state.records) <= pieces + 1, argv
-        return reply
-
-    play_session(seed, length, run, "s")
-    assert contents_of(state_of(broker.state.records)) == contents_of(broker.state)
+    recording = RecordingBroker()
+    play_session(seed, length, recording.run, "s")
+    recording.check()
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,29 +7,18 @@ tests/contract/functions/test_worker_model.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.memory import MemoryBroker
-from support.replay import NODE_ENTRIES, contents_of, state_of
+from support.replay import RecordingBroker
 from support.worker_model import Server, play_session
 
 
 def check(seed: int, length: int) -> None:
-    broker = MemoryBroker(journaling=True)
-    assert broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
-
-    def run(*argv: str | bytes | int) -> Any:
-        pieces = len(broker.state.records)
-        reply = broker(*argv)
-        assert len(broker.state.records) <= pieces + 1, argv
-        return reply
-
-    play_session(seed, length, Server(run, "s"))
-    assert contents_of(state_of(broker.state.records)) == contents_of(broker.state)
+    recording = RecordingBroker()
+    play_session(seed, length, Server(recording.run, "s"))
+    recording.check()
 
 
 @settings(max_examples=150, deadline=None)

