@@ -61,7 +61,7 @@ def test_two_batches_are_read_while_one_runs(app, name):
         await app.publish_many(name, [Order(number) for number in range(60)])
         async with app.worker() as worker:
             counters = worker.counters[name, "store"]
-            await until(lambda: counters.read >= 30)
+            await until(lambda: sizes and counters.read >= 30)
             assert (sizes, counters.done) == ([10], 0)
             may_end.set()
             await until(lambda: counters.done == 60)
