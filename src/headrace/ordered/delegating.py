@@ -9,7 +9,7 @@ all else: new entries, consumers that came, leases that ended.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headrace.client import lane_steps, requests
@@ -21,9 +21,11 @@ from headrace.client.lane_views import Registered, consumers
 from headrace.client.requests import Request
 from headrace.errors import Fenced, HeadraceError
 from headrace.ordered.granted import Granted
+from headrace.ordered.held_keys import server_time_ms
 from headrace.ordered.roster import Roster, is_delegated
 
 AGAIN_MS: Final = 5  # Until the next round, when the broker has more and gave nothing.
+MOST_AT_ONCE: Final = 64  # Consumers that are taken for in one call.
 IDLE_S: Final = 1.0  # How often to look when nothing calls for it.
 
 
@@ -48,28 +50,37 @@ class Delegator:
 
     async def round(self) -> bool:
         """Fill all the room there is. Whether it stopped because nothing is left to give, and not for want of room."""
-        room = await self.find_room()
-        shares = share_out(room, least=1)  # Who has none is asked too: leases that are over end by that.
+        room, is_lease_over = await self.find_room()
+        shares = share_out(room, least=1 if is_lease_over else 0)  # Then who has none may have some, in a moment.
         while shares:
-            outcomes = await self.take_for(shares)
-            drained = [one for one, outcome in outcomes.items() if is_drained(outcome, shares[one])]
-            if drained:
-                self.wait_ms = outcomes[drained[-1]].wait_ms
-                return True
-            room = {one: room[one] - len(taken.grants) for one, taken in outcomes.items()}
+            gained = 0
+            for part in growing_parts(shares):
+                outcomes = await self.take_for(part)
+                for one, taken in outcomes.items():
+                    room[one] -= len(taken.grants)
+                    gained += len(taken.grants)
+                drained = [taken for one, taken in outcomes.items() if is_drained(taken, part[one])]
+                if drained:
+                    self.wait_ms = drained[-1].wait_ms
+                    return True
             shares = share_out(room, least=0)
-            if not any(taken.grants for taken in outcomes.values()):
+            if not gained:
                 self.wait_ms = AGAIN_MS if shares else None
                 return False
         self.wait_ms = None
         return False
 
-    async def find_room(self) -> dict[Registered, int]:
-        """Those who are alive and taken for, and how many keys more they may hold."""
-        exists = Request(("EXISTS", self.order.tickets), bool, self.order.tickets, is_repeatable=True)
-        summary = requests.pending_summary(self.order.stream, self.order.group)
-        flows = (consumers(self.client._facts, self.order), summary.run(), exists.run())
-        registered, pending, has_tickets = await self.client.run(all_of(*flows))
+    async def find_room(self) -> tuple[dict[Registered, int], bool]:
+        """Those who are alive and taken for, with how many keys more they may hold; and whether a lease is over."""
+        registered, pending, has_tickets, first_end_ms, now_ms = await self.client.run(
+            all_of(
+                consumers(self.client._facts, self.order),
+                requests.pending_summary(self.order.stream, self.order.group).run(),
+                Request(("EXISTS", self.order.tickets), bool, self.order.tickets, is_repeatable=True).run(),
+                first_end(self.order),
+                server_time_ms(self.order),
+            )
+        )
         self.roster.forget_others(registered)
         self.registered = {one.name: one for one in registered if is_delegated(one) and one.capacity > 0}
         self.granted.forget_others(self.registered)
@@ -80,7 +91,7 @@ class Delegator:
         if not has_tickets and any(free <= 0 for free in room.values()):
             # Somebody deleted the map: nobody can settle what they hold, so they would stay full for ever.
             await self.client.run(lane_steps.rebuild(self.client._facts, self.order))
-        return room
+        return room, first_end_ms is not None and first_end_ms < now_ms
 
     async def take_for(self, shares: Mapping[Registered, int]) -> dict[Registered, Taken]:
         """In one round trip. Those whose session has ended meanwhile are left out."""
@@ -151,12 +162,29 @@ class Delegator:
 
 
 def share_out(room: Mapping[Registered, int], least: int) -> dict[Registered, int]:
-    """A part of each one's room, so that the first does not get all there is."""
-    if len(room) == 1:
-        shares = {one: max(least, free) for one, free in room.items()}
-    else:
-        shares = {one: max(least if free <= 0 else 1, free // 4) for one, free in room.items()}
-    return {one: share for one, share in shares.items() if share > 0}
+    """A part of each one's room, so that the first does not get all there is. Those without any come last."""
+    part = 1 if len(room) == 1 else 4
+    shares = {one: max(1, free // part) for one, free in room.items() if free > 0}
+    return shares | ({one: least for one, free in room.items() if free <= 0} if least else {})
+
+
+def growing_parts(shares: Mapping[Registered, int]) -> Iterator[dict[Registered, int]]:
+    """Whom to take for in one call: one at first, as there may be little to give, then more at a time."""
+    left, size = list(shares.items()), 1
+    while left:
+        yield dict(left[:size])
+        left, size = left[size:], min(4 * size, MOST_AT_ONCE)
+
+
+def first_end(order: Order) -> Flow[float | None]:
+    """When the first lease or pause ends, or has ended, in milliseconds."""
+    until = order.keys[3]
+
+    def decode(reply: Any) -> float | None:
+        pair = reply[0] if reply and isinstance(reply[0], list) else reply  # One list for each in RESP3.
+        return float(pair[1]) if pair else None
+
+    return (yield from Request(("ZRANGE", until, 0, 0, "WITHSCORES"), decode, until, is_repeatable=True).run())
 
 
 def is_drained(taken: Taken, wanted: int) -> bool:
