@@ -51,8 +51,9 @@ def append(state: State, db: Keyspace, record: Record) -> None:
 
 def append_entry(stream: Stream, name: bytes, entry: bytes) -> None:
     """Add an entry as it was stored."""
-    if stream.prefix and name.startswith(stream.prefix):  # Of the same millisecond as the one before.
-        ms, seq = stream.prefix_ms, int(name[len(stream.prefix) :])
+    prefix = stream.prefix
+    if prefix and name[: len(prefix)] == prefix:  # Of the same millisecond as the one before.
+        ms, seq = stream.prefix_ms, int(name[len(prefix) :])
     else:
         entry_id = id_of(name)
         ms, seq = entry_id >> 64, entry_id & MAX_PART

@@ -131,6 +131,7 @@ ENTRY_START: Final = b"*2\r\n$"
 ENTRY_HEADER_BYTES: Final = 4
 ARRAY: Final = 42  # *
 BULK: Final = 36  # $
+NEWLINE: Final = 10
 RETURN: Final = 13
 ZERO: Final = 48
 NINE: Final = 57
@@ -144,9 +145,8 @@ def end_of_append_head(joined: bytes, start: int) -> int:
     return position if position != NOWHERE and joined.startswith(ENTRY_START, position) else NOWHERE
 
 
-def end_of_entry(joined: bytes, start: int) -> int:
-    """Where the entry that begins there ends; NOWHERE: it is none, or not whole."""
-    position = end_of_bulk(joined, start + ENTRY_HEADER_BYTES)
+def end_of_entry(joined: bytes, position: int) -> int:
+    """Where the entry ends whose ID ends there; NOWHERE: it is none, or not whole."""
     if position == NOWHERE or position >= len(joined) or joined[position] != ARRAY:
         return NOWHERE
     position += 1
@@ -182,7 +182,9 @@ def end_of_bulk(joined: bytes, start: int) -> int:
     return NOWHERE
 
 
-def entry_name(entry: bytes) -> bytes:
-    """The ID of a stored entry, as it is written."""
-    start = entry.index(b"\r\n", ENTRY_HEADER_BYTES) + 2
-    return entry[start : entry.index(b"\r\n", start)]
+def entry_name(joined: bytes, start: int, end_of_name: int) -> bytes:
+    """The ID of the stored entry that begins there, as it is written; its bulk string is known to end there."""
+    position = start + ENTRY_HEADER_BYTES + 2  # At least one digit.
+    while joined[position] != NEWLINE:
+        position += 1
+    return joined[position + 1 : end_of_name - 2]
