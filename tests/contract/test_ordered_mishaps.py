@@ -174,3 +174,35 @@ def test_registering_again_waits_until_the_server_lets_it(url, name, caplog):
 
 def is_refused(record):
     return getattr(record, "event", "") == "call_refused" and record.fields.get("consumer") == "c1"
+
+
+def test_a_key_that_comes_again_waits_until_its_handler_of_before_has_ended(make, url, name):
+    """Somebody parks the key and resumes it while its handler runs: the same consumer may be given it once more."""
+
+    async def program():
+        running, runs = set(), []
+        begun = asyncio.Event()
+
+        async def handle(message):
+            assert message.key not in running, "two of one key at once"
+            running.add(message.key)
+            runs.append(message.fence)
+            try:
+                begun.set()
+                if len(runs) == 1:
+                    await asyncio.sleep(60)
+            finally:
+                await asyncio.sleep(0.3)  # It tidies up, and the key is here again meanwhile.
+                running.discard(message.key)
+
+        async with scene(url, name, lease_ms=3000) as it, make(it, handle, url, name="c1", capacity=2) as consumer:
+            await it.add("a")
+            await begun.wait()
+            facts, order = it.client._facts, it.master.order
+            assert await it.client.run(lane_steps.park(facts, order, "a"))
+            assert await it.client.run(lane_steps.resume(facts, order, "a"))
+            await until(lambda: consumer.runner.done == 1)
+            assert consumer.runner.failed == 0
+        assert len(runs) == 2 and runs[0] < runs[1]
+
+    run(program())

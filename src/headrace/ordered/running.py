@@ -22,7 +22,7 @@ CANCELLED_S: Final = 5.0  # For handlers that are cancelled at the end to come t
 
 
 class Runner:
-    """What is running, by fence. A consumer never holds two messages of one key."""
+    """What is running, by fence. A consumer never holds two messages of one key, and never runs two."""
 
     def __init__(self, handler: Handler, source: Source, capacity: int, retries: Retries) -> None:
         self.handler = handler
@@ -35,6 +35,7 @@ class Runner:
         self.threads: Threads | None = None  # For a plain function.
         self.messages: dict[int, OrderedMessage] = {}
         self.tasks: dict[int, asyncio.Task[None]] = {}
+        self.last_fences: dict[str, int] = {}  # By key: what was begun last.
         self.settling: set[int] = set()
         self.changed = asyncio.Event()  # Something was settled, or lost: there is room.
         self.done = 0
@@ -45,8 +46,14 @@ class Runner:
     def begin(self, message: OrderedMessage) -> None:
         if message.fence in self.messages:
             return
+        before = self.last_fences.get(message.key)
+        if before is not None:  # The key was lost, and is ours again: what runs must end first.
+            self.lose(before)
+        earlier = None if before is None else self.tasks.get(before)
         self.messages[message.fence] = message
-        self.tasks[message.fence] = asyncio.ensure_future(self.run(message))
+        self.last_fences[message.key] = message.fence
+        task = self.tasks[message.fence] = asyncio.ensure_future(self.run(message, earlier))
+        task.add_done_callback(partial(self.ended, message))  # Also when it is cancelled before it began.
 
     def lose(self, fence: int) -> None:
         """The key is not ours any more. What is being settled finds that out by itself."""
@@ -58,17 +65,21 @@ class Runner:
         for fence in list(self.tasks):
             self.lose(fence)
 
-    async def run(self, message: OrderedMessage) -> None:
-        try:
-            settle = await self.handle(message)
-            if self.is_over:
-                return
-            self.settling.add(message.fence)
-            await self.settle(message, settle)
-        finally:
-            self.settling.discard(message.fence)
-            del self.messages[message.fence], self.tasks[message.fence]
-            self.changed.set()
+    async def run(self, message: OrderedMessage, earlier: "asyncio.Task[None] | None") -> None:
+        if earlier is not None:
+            await asyncio.wait({earlier})
+        settle = await self.handle(message)
+        if self.is_over:
+            return
+        self.settling.add(message.fence)
+        await self.settle(message, settle)
+
+    def ended(self, message: OrderedMessage, _: "asyncio.Task[None]") -> None:
+        self.settling.discard(message.fence)
+        del self.messages[message.fence], self.tasks[message.fence]
+        if self.last_fences.get(message.key) == message.fence:
+            del self.last_fences[message.key]
+        self.changed.set()
 
     async def handle(self, message: OrderedMessage) -> Callable[[], Awaitable[bool]]:
         """Run the handler; how to settle it. A plain function whose key is lost goes on, and is not settled."""

@@ -116,7 +116,7 @@ class OrderedRunner(Runner):
         if held.task is not None:
             self.unwinding[held.key] = held
             if not is_told:
-                held.task.cancel()
+                self.loop.call_soon(held.task.cancel)  # A task that never began would never give its place back.
         self.on_lost()
 
     async def failed(self, delivery: Any, error: BaseException) -> None:
