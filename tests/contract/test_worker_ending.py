@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from headrace.client import worker_steps
 from headrace.errors import ConnectionLost
 from support.worker_programs import run, until
 
@@ -63,3 +64,18 @@ def test_a_worker_that_is_cancelled_while_it_starts_leaves_nothing_behind(app, n
 
     run(program())
     assert [thread.name for thread in threading.enumerate() if thread.name == "headrace leases"] == []
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+def test_a_loop_that_fails_inside_a_program_is_told(app, name, caplog, key, monkeypatch):
+    """Nobody waits for it there: without a word the handler would stand still."""
+
+    @app.handler(name, key=key)
+    async def handle(order: dict) -> None: ...
+
+    async def program():
+        async with app.worker():
+            monkeypatch.setattr(worker_steps, "due", None)
+            await until(lambda: any(getattr(record, "event", "") == "loop_failed" for record in caplog.records))
+
+    run(program())

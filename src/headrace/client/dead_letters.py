@@ -22,6 +22,8 @@ from headrace.errors import ConfigError, NotFound, Refused
 
 PAGE: Final = 500
 STORY: Final = b"hr:"
+LONGEST_NUMBER: Final = 16  # Digits.
+LAST_MS: Final = 253_402_300_800_000  # The end of the year 9999, and of Python's times.
 CONDITION: Final = re.compile(r"\s*(id|entry|error|attempts|key)\s*(~|!=|=|<=|>=|<|>)\s*(.+?)\s*", re.DOTALL)
 
 
@@ -58,18 +60,24 @@ Where = Callable[[DeadLetter], bool]
 
 def read_letter(entry: Entry) -> DeadLetter:
     fields = entry.fields
-    at_ms = fields.get("hr:at", "")
+    at_ms = number_in(fields, "hr:at")
     return DeadLetter(
         id=entry.id,
         stream=fields.get("hr:stream", ""),
         entry_id=fields.get("hr:id", ""),
         group=fields.get("hr:group", ""),
-        attempts=int(fields.get("hr:attempts", "0") or 0),
+        attempts=number_in(fields, "hr:attempts"),
         error=fields.get("hr:error", ""),
         traceback=fields.get("hr:traceback", ""),
-        at=datetime.fromtimestamp(int(at_ms) / 1000, UTC) if at_ms.isdecimal() else None,
+        at=datetime.fromtimestamp(at_ms / 1000, UTC) if 0 < at_ms < LAST_MS else None,
         pairs=tuple(pair for pair in entry.pairs if not pair[0].startswith(STORY)),
     )
+
+
+def number_in(fields: dict[str, str], name: str) -> int:
+    """0 where there is none: dead letters lie in an ordinary stream."""
+    text = fields.get(name, "")
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_NUMBER else 0
 
 
 def page(stream: str, group: str, after: str) -> Flow[list[DeadLetter]]:

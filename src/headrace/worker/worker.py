@@ -124,6 +124,8 @@ class Worker:
         await asyncio.to_thread(self.leases.ready.wait, ANSWER_S)
         for consumer in self.consumers:
             consumer.start()
+            for loop in consumer.loops:
+                loop.add_done_callback(tell_failure)
         self.housekeeper = asyncio.ensure_future(Housekeeper(self.app, self.consumers, client, self.name).run())
         events.info("worker_started", worker=self.name, url=client.url, handlers=len(self.consumers))
 
@@ -184,6 +186,12 @@ class Worker:
                     task.cancel()
             if consumer.runner.pool is not None:
                 consumer.runner.pool.close()
+
+
+def tell_failure(loop: "asyncio.Task[None]") -> None:
+    """A loop never ends by itself. Inside a program of one's own nobody waits for it, and its handler stands still."""
+    if not loop.cancelled() and loop.exception() is not None:
+        events.error("loop_failed", error=repr(loop.exception()))
 
 
 def run_until_told(app: App, *, shutdown_timeout: Duration = SHUTDOWN_TIMEOUT) -> None:

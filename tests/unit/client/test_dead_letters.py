@@ -31,6 +31,13 @@ def test_an_entry_that_somebody_else_put_there_is_shown_as_it_is():
     assert (letter.stream, letter.attempts, letter.at, letter.payload) == ("", 0, None, {"a": "b"})
 
 
+@pytest.mark.parametrize("nonsense", [b"x", b"-1", b"", b"9" * 16, b"9" * 5000])
+def test_numbers_that_make_no_sense_are_none(nonsense):
+    letter = read_letter(Entry("9-0", ((b"hr:attempts", nonsense[:1] * 17), (b"hr:at", nonsense))))
+
+    assert (letter.attempts, letter.at) == (0, None)
+
+
 @pytest.mark.parametrize(
     ("condition", "holds"),
     [
