@@ -125,7 +125,9 @@ def test_a_batch_is_acknowledged_as_a_whole_once_all_hooks_have_run(app, name, k
     app.middleware(Strict())
     target = f"{{{name}}}:next"
 
-    @app.handler(name, key=key, batch=3, publish_to=target if publishes else None, retries=QUICK)
+    wait = "30s" if key is None else None  # A batch is full, however slowly its messages come.
+
+    @app.handler(name, key=key, batch=3, wait=wait, publish_to=target if publishes else None, retries=QUICK)
     async def store(clicks: list[dict]) -> list[int]:
         runs.append([click["id"] for click in clicks])
         return [click["id"] for click in clicks]
