@@ -5,6 +5,7 @@ Rows 228, 231, 234, 239-245, 250, 305, 307.
 
 import asyncio
 import contextlib
+import socket
 import time
 
 import pytest
@@ -32,19 +33,20 @@ async def health_server():
         await serving.stop()
 
 
-def unused_url() -> str:
-    """Nobody listens there."""
-    serving = Serving(health_app(dict), "127.0.0.1", 0, "port")
-    serving.socket.close()
-    return f"{serving.url}/api/health"
+@pytest.fixture
+def unused_url():
+    """Nobody listens there, and nobody else is given the port meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/api/health"
 
 
-def test_the_keys_of_a_consumer_that_fell_silent_go_to_another_with_all_their_messages(url, name):
+def test_the_keys_of_a_consumer_that_fell_silent_go_to_another_with_all_their_messages(url, name, unused_url):
     """Rows 242 and 307, the holder is gone: the first message comes first, and the rest behind it."""
 
     async def program():
         async with scene(url, name, lease_ms=SHORT_MS) as it:
-            await it.register("gone", health=unused_url())
+            await it.register("gone", health=unused_url)
             ids = [await it.add("7", number) for number in range(3)]
             await until(lambda: it.is_held("7"))
             await it.register("there")
@@ -133,13 +135,13 @@ def test_a_slow_consumer_keeps_its_key_as_long_as_its_health_answers(url, name):
     run(program())
 
 
-def test_a_health_url_that_fails_alone_moves_no_key(url, name, monkeypatch):
+def test_a_health_url_that_fails_alone_moves_no_key(url, name, unused_url, monkeypatch):
     """Row 243: the lease is not over. With early_revoke it moves at once."""
     monkeypatch.setattr(keeping, "LONGEST_ASK_S", 0.05)
 
     async def program():
         async with scene(url, name) as it:
-            session = await it.register("c1", health=unused_url())
+            session = await it.register("c1", health=unused_url)
             await it.add("7")
             await until(lambda: it.is_held("7"))
             before = await it.ticket("7")
