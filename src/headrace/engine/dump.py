@@ -58,6 +58,7 @@ CHECKSUM_BYTES: Final = 4
 PLAIN_NAME: Final = rb"(?:0|[1-9]\d{0,18})-(?:0|[1-9]\d{0,18})"  # Of an ID whose halves are surely below 2**64.
 PLAIN_NAMES: Final = re.compile(PLAIN_NAME + b"(?:," + PLAIN_NAME + b")*+")
 LONGEST_SCORE: Final = 24  # -1.7976931348623157e+308
+PIECES: Final = 10_000  # So many small pieces of a dump are joined: each takes 40 bytes besides its own.
 
 
 def dump_value(value: Stored) -> bytes:
@@ -192,6 +193,7 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
     for consumer in group.consumers.values():
         places[consumer.name] = len(places)
         put_fields(parts, [consumer.name, b"%d" % consumer.seen_ms, b"%d" % consumer.active_ms])
+    joined: list[bytes] = []
     deliveries: list[bytes] = []
     count = 0
     names: list[bytes] = []
@@ -203,12 +205,16 @@ def put_group(parts: list[bytes], name: bytes, group: Group) -> None:
                 put_delivery(deliveries, places, last, names)
                 count += 1
                 names = []
+                if len(deliveries) > PIECES:
+                    joined.append(b"".join(deliveries))
+                    deliveries = []
             last = delivery
             names += group.pending.names_of(delivery)
     if last is not None:
         put_delivery(deliveries, places, last, names)
         count += 1
     put_numbers(parts, [count])
+    parts += joined
     parts += deliveries
 
 
