@@ -443,6 +443,12 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+def limit(options: argparse.Namespace, most: dict[str, Any]) -> None:
+    """No option has more than this, whatever was asked for."""
+    for name, value in most.items():
+        setattr(options, name, min(getattr(options, name), value))
+
+
 def add_shared_options(parser: argparse.ArgumentParser) -> None:
     """Which servers, how long, and where the figures go."""
     add = parser.add_argument

@@ -37,6 +37,7 @@ from bench.broker import (
     compare_growth,
     find_others,
     guarded,
+    limit,
     positive,
     print_heading,
     print_lines,
@@ -318,8 +319,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--dir", metavar="FOLDER", help="where the servers keep their data: a real disk (default: the system's choice)")
     options = parser.parse_args(arguments)
     if options.quick:
-        for name, value in QUICK.items():
-            setattr(options, name, min(getattr(options, name), value))
+        limit(options, QUICK)
     options.workload = list(dict.fromkeys(options.workload or WORKLOADS)) if options.throughput else []
     return options
 

@@ -26,7 +26,16 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # So that the file also runs as a script.
 
-from bench.broker import MachineMeter, add_shared_options, find_others, guarded, positive, print_heading, show_progress
+from bench.broker import (
+    MachineMeter,
+    add_shared_options,
+    find_others,
+    guarded,
+    limit,
+    positive,
+    print_heading,
+    show_progress,
+)
 from bench.load import Load, LoadError, collector_at_rest
 from bench.servers import HOST, REPLY_S, Cores, Server, encode_command, find_real, running
 
@@ -281,8 +290,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--layout", nargs="+", choices=("list", "set"), default=["list"], help="of lanes on the real server")
     options = parser.parse_args(arguments)
     if options.quick:
-        for name, value in QUICK.items():
-            setattr(options, name, min(getattr(options, name), value))
+        limit(options, QUICK)
     return options
 
 

@@ -26,7 +26,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # So that the file also runs as a script.
 
-from bench.broker import add_shared_options, find_others, guarded, positive, show_progress
+from bench.broker import add_shared_options, find_others, guarded, limit, positive, show_progress
 from bench.load import LoadError
 from bench.servers import HOST, Cores, Server, find_real, process_cpu_s, running
 from bench.worker import Quiet
@@ -231,8 +231,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--messages", type=positive(int), default=5000, help="in each round (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.quick:
-        for name, value in QUICK.items():
-            setattr(options, name, min(getattr(options, name), value))
+        limit(options, QUICK)
     return options
 
 

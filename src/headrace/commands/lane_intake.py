@@ -194,12 +194,7 @@ def read_new(board: Board, count: int, wanted: int) -> tuple[dict[bytes, bytes],
                 break
             fresh.add(key)
         keys.append(key)
-    taken = names[: len(keys)]
-    board.stream.leave_unread(board.group, len(names) - len(taken))
-    if taken:
-        deliver(board, taken)
-        for index, name in enumerate(taken):
-            ingest(board, name, keys[index])
+    taken = take_first(board, names, keys)
     return dict(zip(taken, entries, strict=False)), len(taken) < count and len(taken) == len(names)
 
 
@@ -216,13 +211,19 @@ def read_known(board: Board, count: int, room: dict[bytes, int]) -> tuple[dict[b
             room[key] -= 1
             if not room[key]:
                 del room[key]
+    taken = take_first(board, names, keys)
+    return dict(zip(taken, entries, strict=False)), len(taken) == count
+
+
+def take_first(board: Board, names: list[bytes], keys: list[bytes]) -> list[bytes]:
+    """As many of the entries that were read as there are keys: into their lanes. The others stay unread."""
     taken = names[: len(keys)]
     board.stream.leave_unread(board.group, len(names) - len(taken))
     if taken:
         deliver(board, taken)
         for index, name in enumerate(taken):
             ingest(board, name, keys[index])
-    return dict(zip(taken, entries, strict=False)), len(taken) == count
+    return taken
 
 
 def deliver(board: Board, names: list[bytes]) -> None:

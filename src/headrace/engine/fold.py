@@ -11,20 +11,8 @@ One delivery comes back as the object that it was. Of many, one for each consume
 `deliveries`: with the time of the first, and with all names counted in `left`.
 """
 
-import zlib
-from typing import Any
-
+from headrace.engine.compression import compress, decompress
 from headrace.engine.delivery import Consumer, Delivery
-from headrace.engine.shelf import ZLIB_LEVEL
-
-try:
-    import lz4.block as _lz4
-
-    compress_fast: Any = _lz4.compress
-    decompress_fast: Any = _lz4.decompress
-except ImportError:
-    compress_fast = None
-    decompress_fast = None
 
 
 class Fold:
@@ -45,7 +33,7 @@ class Fold:
             counts = [delivery.count for delivery in run]
             sizes = [delivery.left for delivery in run]
             text = b";".join([text, joined(places), joined(steps), joined(counts), joined(sizes)])
-        self.packed: bytes = compress_fast(text) if compress_fast is not None else zlib.compress(text, ZLIB_LEVEL)
+        self.packed = compress(text)
         self.deliveries: list[Delivery] = []
         for delivery, place in zip(run, places, strict=True):
             if place == len(self.deliveries):
@@ -59,8 +47,7 @@ class Fold:
             delivery.names = []
 
     def text(self) -> bytes:
-        text: bytes = decompress_fast(self.packed) if decompress_fast is not None else zlib.decompress(self.packed)
-        return text
+        return decompress(self.packed)
 
     def names(self) -> list[bytes]:
         return self.text().partition(b";")[0].split(b",")

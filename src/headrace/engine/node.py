@@ -10,23 +10,13 @@ mixes forms. It keeps its place until it is changed, in whatever form it is. `ed
 that a reader who remembers an index knows when to look again.
 """
 
-import zlib
 from array import array
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
+from headrace.engine.compression import compress, decompress
 from headrace.engine.ids import id_of
-from headrace.engine.shelf import NOWHERE, ZLIB_LEVEL, Entries, NodeLimits
-
-try:
-    import lz4.block as _lz4
-
-    compress_fast: Any = _lz4.compress
-    decompress_fast: Any = _lz4.decompress
-except ImportError:
-    compress_fast = None
-    decompress_fast = None
-
+from headrace.engine.shelf import NOWHERE, Entries, NodeLimits
 
 SIZE_BYTES: Final = array("I").itemsize
 
@@ -81,7 +71,7 @@ class Node:
         # Sizes are much alike, so they pack well: as offsets they would take a third of a packed node.
         sizes = array("I", [offsets[index] - offsets[index - 1] for index in range(1, len(offsets))])
         plain = sizes.tobytes() + self.blob
-        packed: bytes = compress_fast(plain) if compress_fast is not None else zlib.compress(plain, ZLIB_LEVEL)
+        packed = compress(plain)
         if len(packed) < len(self.blob):
             self.blob = packed
             self.offsets = None
@@ -118,8 +108,7 @@ class Node:
         return self.unpacked()[self.sealed_count * SIZE_BYTES :]
 
     def unpacked(self) -> bytes:
-        plain: bytes = decompress_fast(self.blob) if decompress_fast is not None else zlib.decompress(self.blob)
-        return plain
+        return decompress(self.blob)
 
     def listed(self) -> tuple[list[bytes], list[bytes]]:
         """Names and entries. The node's own lists when it is open, else new ones; not to be changed by the caller."""
